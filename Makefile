@@ -1,0 +1,33 @@
+# `make demo` and `make test` set everything up by themselves; the second call starts at once.
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint bench clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+$(STAMP): pyproject.toml tools/setup.sh
+	@sh tools/setup.sh $(VENV)
+	@touch $@
+
+demo: $(STAMP) ## fit the wine ratings: a table, a picture and a DataTree in pmordinal-demo/
+	@$(BIN)/pmordinal demo
+
+test: $(STAMP) ## lint, types and the fast tests
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	@$(BIN)/python -m pytest
+
+test-all: $(STAMP) ## every test, the slow ones included
+	@$(BIN)/python -m pytest -m ""
+
+lint: $(STAMP) ## rewrite the code in the house format
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+bench: $(STAMP) ## time the engines in units of a Cholesky factorisation
+	@$(BIN)/python benchmarks/engines.py
+
+clean: ## remove the environment and all caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis pmordinal-demo

@@ -1,0 +1,61 @@
+"""Gaussian-process ordinal regression for PyMC.
+
+The public names are loaded when first used, so that the light parts (`pmordinal.modl`) do not import
+PyMC.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "ConvergenceWarning": "errors",
+    "LINKS": "links",
+    "ENGINES": "engines",
+    "OBJECTIVES": "objectives",
+    "EP": "engines",
+    "Laplace": "engines",
+    "PLSOR": "engines",
+    "Precomputed": "gram",
+    "thresholds": "priors",
+    "Ordinal": "distributions",
+    "MarginalOrdinal": "gp",
+    "gp_model": "models",
+    "fit": "fitting",
+    "OrdinalFit": "fitted",
+    "load": "storage",
+    "linear_model": "models",
+}
+
+_MODULES = ("datasets", "modl", "plots")
+
+__all__ = [*_HOME, *_MODULES]
+
+if TYPE_CHECKING:
+    from pmordinal import datasets, modl, plots
+    from pmordinal.distributions import Ordinal
+    from pmordinal.engines import ENGINES, EP, PLSOR, Laplace
+    from pmordinal.errors import ConvergenceWarning
+    from pmordinal.fitted import OrdinalFit
+    from pmordinal.fitting import fit
+    from pmordinal.gp import MarginalOrdinal
+    from pmordinal.gram import Precomputed
+    from pmordinal.links import LINKS
+    from pmordinal.models import gp_model, linear_model
+    from pmordinal.objectives import OBJECTIVES
+    from pmordinal.priors import thresholds
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(f"pmordinal.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in _MODULES:
+        return import_module(f"pmordinal.{name}")
+    raise AttributeError(f"module 'pmordinal' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

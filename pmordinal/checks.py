@@ -1,0 +1,154 @@
+"""Checks of single arguments: each returns the converted value or says what to pass instead."""
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+
+def positive(name: str, value: Any) -> float:
+    """Return `value` as a finite float greater than zero.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for the error message.
+    value : float
+        What the user passed.
+
+    Examples
+    --------
+    >>> positive("noise", 2)
+    2.0
+    >>> positive("noise", 0)
+    Traceback (most recent call last):
+        ...
+    ValueError: noise must be a finite number greater than 0, got 0
+    """
+    try:
+        # Text would be parsed, and one-element arrays convert only by a deprecated rule of NumPy.
+        if isinstance(value, (bool, np.bool_, str, bytes)) or np.ndim(value) != 0:
+            raise TypeError("not a number")
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be one number greater than 0, got {_got(value)}") from error
+    except OverflowError:
+        number = np.inf
+    if not (0.0 < number < np.inf):
+        raise ValueError(f"{name} must be a finite number greater than 0, got {value!r}")
+    return number
+
+
+def integer(name: str, value: Any, minimum: int | None = None) -> int:
+    """Return `value` as an int, not smaller than `minimum`.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for the error message.
+    value : int
+        What the user passed; floats are refused even when they are whole.
+    minimum : int, optional
+        The smallest value allowed.
+
+    Examples
+    --------
+    >>> integer("draws", 10, minimum=1)
+    10
+    >>> integer("draws", 0, minimum=1)
+    Traceback (most recent call last):
+        ...
+    ValueError: draws must be an integer of at least 1, got 0
+    """
+    bound = "" if minimum is None else f" of at least {minimum}"
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError("a bool is not a count")
+        number = operator.index(value)
+    except TypeError as error:
+        hint = ""
+        if isinstance(value, (float, np.floating)) and float(value).is_integer():
+            hint = f"; pass {int(value)}"
+        raise TypeError(f"{name} must be an integer{bound}, got {_got(value)}{hint}") from error
+    if minimum is not None and number < minimum:
+        raise ValueError(f"{name} must be an integer{bound}, got {number}")
+    return number
+
+
+def one_of[T](name: str, value: T, choices: Iterable[T]) -> T:
+    """Return `value` if it is one of `choices`; otherwise the error lists them.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for the error message.
+    value : object
+        What the user passed.
+    choices : iterable
+        What may be passed.
+
+    Examples
+    --------
+    >>> one_of("approx", "full", ["full", "hsgp"])
+    'full'
+    >>> one_of("approx", "ful", ["full", "hsgp"])
+    Traceback (most recent call last):
+        ...
+    ValueError: approx must be one of 'full', 'hsgp', got 'ful'
+    """
+    choices = list(choices)
+    for choice in choices:
+        # The type comes first, because == on an array has no single truth value.
+        if isinstance(value, type(choice)) and value == choice:
+            return choice
+    listing = ", ".join(repr(choice) for choice in choices)
+    raise ValueError(f"{name} must be one of {listing}, got {value!r}")
+
+
+def finite_array(name: str, value: Any, ndim: int | None = None) -> np.ndarray:
+    """Return `value` as a new float64 array without NaN or infinity.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for the error message.
+    value : array_like
+        What the user passed.
+    ndim : int, optional
+        The number of dimensions it must have.
+
+    Returns
+    -------
+    ndarray of float64
+        A C-contiguous copy.
+
+    Examples
+    --------
+    >>> finite_array("thresholds", [0, 1], ndim=1)
+    array([0., 1.])
+    >>> finite_array("thresholds", [0, float("nan")])
+    Traceback (most recent call last):
+        ...
+    ValueError: thresholds must be finite, got nan at index 1: remove or replace it
+    """
+    try:
+        raw = np.asarray(value)
+        if raw.dtype.kind not in "biufO":
+            raise TypeError(f"dtype {raw.dtype}")
+        array = np.array(raw, dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(f"{name} must be an array of numbers, got {_got(value)}") from error
+    if ndim is not None and array.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}")
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        index = tuple(bad[0].tolist())
+        where = f" at index {index[0] if len(index) == 1 else index}" if index else ""
+        raise ValueError(f"{name} must be finite, got {array[index]}{where}: remove or replace it")
+    return array
+
+
+def _got(value: Any) -> str:
+    text = repr(value)
+    return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"

@@ -1,0 +1,66 @@
+"""The demo: one fit on the wine ratings, as a table, a picture and a DataTree."""
+
+from pathlib import Path
+
+import matplotlib
+from rich.console import Console
+from rich.table import Table
+
+from pmordinal.datasets import wine
+from pmordinal.fitted import OrdinalFit
+from pmordinal.fitting import fit as fit_model
+from pmordinal.models import gp_model
+
+ATTRIBUTES = ["temperature", "contact", "judge"]
+
+
+def run(folder: Path, engine: str) -> None:
+    """Fit the wine ratings, print a table, and write ``demo.png`` and ``demo.nc`` to `folder`."""
+    console = Console()
+    data = wine()
+    console.print(
+        f"[bold]Bitterness of wine[/bold], {len(data)} ratings from 1 to 5 (Randall 1989): "
+        f"a Gaussian process on {', '.join(ATTRIBUTES)}"
+    )
+    fit = fit_model(gp_model(data[ATTRIBUTES], data["rating"], engine=engine), seed=0)
+    console.print(summary_table(fit))
+    folder.mkdir(parents=True, exist_ok=True)
+    picture(fit, folder / "demo.png")
+    fit.to_datatree(seed=0).to_netcdf(folder / "demo.nc")
+    console.print(
+        f"Wrote {folder / 'demo.png'} and {folder / 'demo.nc'} (read it with az.from_netcdf)"
+    )
+
+
+def summary_table(fit: OrdinalFit) -> Table:
+    """Return hyperparameters, thresholds by name, evidence and leave-one-out score."""
+    table = Table(
+        "quantity", "value", title=f"{fit.engine}, {fit.posterior.likelihood.link.name} link"
+    )
+    table.columns[1].justify = "right"
+    for name, value in fit.point.items():
+        if name != "thresholds" and value.ndim == 0:
+            table.add_row(name, f"{float(value):.3f}")
+    for name, value in zip(fit.labels.threshold_names, fit.thresholds, strict=True):
+        table.add_row(f"threshold {name}", f"{value:.3f}")
+    loo = fit.posterior.leave_one_out.value
+    table.add_section()
+    table.add_row("log evidence", f"{fit.log_evidence:.2f}")
+    table.add_row("leave-one-out log score", f"{loo.sum():.2f} ± {loo.std() * len(loo) ** 0.5:.2f}")
+    table.add_row("fit", f"{fit.status.evaluations} evaluations, {fit.status.seconds:.2f} s")
+    return table
+
+
+def picture(fit: OrdinalFit, path: Path) -> None:
+    """Write the category probabilities and the latent function with its thresholds."""
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    from pmordinal.plots import plot_categories, plot_latent
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    by = ["temperature", "contact"]
+    plot_categories(fit, by, ax=left).set_title("How bitter?")
+    plot_latent(fit, by, ax=right).set_title("Latent bitterness and the thresholds")
+    figure.savefig(path, dpi=150)
+    plt.close(figure)

@@ -1,0 +1,115 @@
+"""The ordinal likelihood as a PyMC distribution on any predictor."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.distributions.dist_math import check_parameters
+from pymc.distributions.shape_utils import rv_size_is_none
+
+from pmordinal.links import Link, get_link
+from pmordinal.ops import IntervalLogProb, LinkQuantile
+
+
+class Ordinal:
+    r"""Ordered classes 0, …, r − 1 from a latent predictor cut at thresholds.
+
+    .. math:: P(y = k) = F((b_{k+1} - \eta)/s) - F((b_k - \eta)/s)
+
+    The log probability is computed for the observed class only, in log space, so that it and its
+    gradient stay finite and right at any distance from the thresholds; no n × r table is made.
+
+    Parameters
+    ----------
+    name : str
+        Name of the variable.
+    eta : tensor_like
+        Predictor, of any shape: linear, spline, BART, Gaussian process.
+    thresholds : tensor_like, shape (r − 1,) or (..., r − 1)
+        Increasing; with leading dimensions, one row for each entry of `eta` (thresholds by rater, say).
+    noise : tensor_like
+        Scale s, one for all or one for each entry of `eta`.
+    link : {"probit", "logit", "cloglog"}
+        Distribution F of the standardised noise.
+    **kwargs
+        As for any PyMC distribution (`observed`, `dims`, `shape`, …).
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> with pm.Model() as model:
+    ...     slope = pm.Normal("slope")
+    ...     y = Ordinal("y", slope * np.array([-40.0, 0.0, 40.0]), [-1.0, 1.0], observed=[0, 1, 2])
+    >>> y.type.ndim
+    1
+    """
+
+    def __new__(cls, name, eta, thresholds, noise=1.0, link: str | Link = "probit", **kwargs):
+        """Add the variable to the model on the stack."""
+        link = get_link(link)
+        params = cls._params(eta, thresholds, noise)
+        return pm.CustomDist(name, *params, **cls._functions(link), **kwargs)
+
+    @classmethod
+    def dist(cls, eta, thresholds, noise=1.0, link: str | Link = "probit", **kwargs):
+        """Return the variable without a model."""
+        params = cls._params(eta, thresholds, noise)
+        return pm.CustomDist.dist(*params, **cls._functions(get_link(link)), **kwargs)
+
+    @staticmethod
+    def _params(eta, thresholds, noise):
+        return [pt.cast(pt.as_tensor(x), "float64") for x in (eta, thresholds, noise)]
+
+    @staticmethod
+    def _functions(link: Link) -> dict:
+        def dist(eta, thresholds, noise, size):
+            if rv_size_is_none(size):
+                size = pt.broadcast_shape(eta, noise, thresholds[..., 0])
+            return classify(eta + noise * draw_noise(link, size), thresholds)
+
+        def logp(value, eta, thresholds, noise):
+            return ordinal_logp(value, eta, thresholds, noise, link)
+
+        return {"dist": dist, "logp": logp, "signature": "(),(j),()->()"}
+
+
+def draw_noise(link: Link, size):
+    """Return a variable of that shape, distributed as the link's noise."""
+    u = pm.Uniform.dist(0.0, 1.0, size=size)
+    return LinkQuantile(link)(u, 1.0 - u)
+
+
+def classify(z, thresholds):
+    """Return the class code of each latent value: how many thresholds lie below it."""
+    return pt.sum(pt.gt(z[..., None], thresholds), axis=-1)
+
+
+def ordinal_logp(value, eta, thresholds, noise, link: Link):
+    """Return log P(y = value) elementwise, −∞ for a code that is no class.
+
+    Parameters
+    ----------
+    value : tensor of int
+        Class codes.
+    eta, thresholds, noise : tensor
+        As in `Ordinal`.
+    link : Link
+    """
+    n_classes = thresholds.shape[-1] + 1
+    valid = pt.ge(value, 0) & pt.lt(value, n_classes) & pt.eq(value, pt.floor(value))
+    code = pt.cast(pt.switch(valid, value, 0), "int64")
+    end = pt.full_like(thresholds[..., :1], np.inf)
+    edges = pt.concatenate([-end, thresholds, end], axis=-1)
+    if edges.type.ndim == 1:
+        lower, upper = edges[code], edges[code + 1]
+    else:
+        edges, picked = pt.broadcast_arrays(edges, code[..., None])
+        lower = pt.take_along_axis(edges, picked[..., :1], axis=-1)[..., 0]
+        upper = pt.take_along_axis(edges, picked[..., :1] + 1, axis=-1)[..., 0]
+    log_prob = IntervalLogProb(link).make_node(eta, lower, upper, noise).outputs[0]
+    log_prob = pt.switch(valid, log_prob, -np.inf)
+    return check_parameters(
+        log_prob,
+        pt.all(pt.gt(pt.diff(thresholds, axis=-1), 0)),
+        pt.all(pt.gt(noise, 0)),
+        msg="thresholds must increase and noise must be positive",
+    )

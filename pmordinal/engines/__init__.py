@@ -1,0 +1,8 @@
+"""Inference engines, one a file; `ENGINES` is the table of their names."""
+
+from pmordinal.engines.base import ENGINES, Engine, get_engine
+from pmordinal.engines.ep import EP
+from pmordinal.engines.laplace import Laplace
+from pmordinal.engines.plsor import PLSOR
+
+__all__ = ["ENGINES", "EP", "PLSOR", "Engine", "Laplace", "get_engine"]

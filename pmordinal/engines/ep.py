@@ -1,0 +1,321 @@
+"""Expectation propagation [CG2005, section 3.2 and Appendix B].
+
+Every datum has a Gaussian site of precision p. The state is (p, α), with the posterior mean h = K α:
+the natural means ν = α + p h of the papers cancel when the noise is small. Away from the fixed
+point all sites are updated at once, one factorisation a sweep, damped where that stops helping. Near
+it the sites take Newton steps in which means are exact and variances are linear in the change of
+the sites: products with A and A∘A, so that two or three factorisations finish.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import factorial
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg import blas
+
+from pmordinal import linalg
+from pmordinal.engines.base import ENGINES, Engine
+from pmordinal.gram import Gram
+from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.posterior import Gradient, Posterior, Start, Status
+from pmordinal.smoothing import Terms, Triple
+
+NEAR = 1.0  # residual below which Newton steps pay
+FLOOR = 1e-3  # residual below which a stalled iteration is at the rounding floor, not lost
+LEAST = 1e-12  # smallest site precision, as a share of the largest
+ROUNDS = 3  # Newton steps with one factorisation
+ROUGH = 1e-3  # expected residual above which single precision will do
+WELL = 1e4  # largest p K_ii, a bound on the condition of B, for single precision
+
+
+class EPPosterior(Posterior):
+    """Posterior with the sites of expectation propagation [CG2005, App. B]."""
+
+    def evidence_gradient(self) -> Gradient:
+        """Return the gradient of the evidence: at the fixed point the sites may be held fixed."""
+        S, alpha, terms = self.root_precision, self.alpha, self.leave_one_out
+        dK = np.multiply(self.B_inverse, S)
+        dK *= -0.5 * S[:, None]
+        dK = blas.dger(0.5, alpha, alpha, a=dK, overwrite_a=1)  # ½ (α αᵀ − (K + P⁻¹)⁻¹)
+        return Gradient(
+            self.gram.pullback(dK),
+            self.likelihood.threshold_gradient(self.y, terms.upper[0], terms.lower[0]),
+            float(terms.log_noise[0].sum()),
+        )
+
+    @cached_property
+    def log_evidence_correction(self) -> float:
+        """Second-order estimate of log Z − `log_evidence`, from the third and fourth cumulants."""
+        off, S = self.site_covariance.off, self.root_precision
+        terms, shrink = self.leave_one_out, self.B_inverse_diagonal
+        total, power = 0.0, off * off
+        for order, cumulant in ((3, terms.d3), (4, terms.d4)):
+            power = power * off  # A_ij = −off_ij / (S_i S_j)
+            t = cumulant / (shrink * S) ** order
+            total += (-1) ** order * 0.5 * float(t @ linalg.symv(power, t)) / factorial(order)
+        return total
+
+    def loo_gradient(self) -> Gradient:
+        """Return the exact gradient of Σ log p(y_i | y without i): the sites move with θ.
+
+        The fixed point is differentiated implicitly; all of its reaction is in the cotangent x of
+        the site precisions, one linear system of order n.
+        """
+        A, terms = self.site_covariance, self.leave_one_out
+        _, lam = self.cavity
+        D = self.B_inverse_diagonal
+        L1, L2, L3, L4 = terms.d1, -terms.curvature, terms.d3, terms.d4
+
+        def back(by_mean, by_var):
+            """Pull cotangents of h − λ δα and λ back to those of λ, h and the slope L'."""
+            by_h = by_mean / D
+            by_slope = A.times(by_h) - lam * by_mean
+            return by_var + 0.5 * L3 / D * by_slope, by_h, by_slope
+
+        def to_precision(by_var):
+            return -A.others_squared_times(by_var / D**2)
+
+        direct = L1, 0.5 * (L2 - L1**2)  # at fixed α, ∂J/∂λ = ½ (L'' + L'²) − L' α
+        scale = self.variance
+
+        def operator(z):
+            x = scale * z
+            return z - to_precision(back(-L3 / D**2 * x, -0.5 * L4 / D**2 * x)[0]) / scale
+
+        z = linalg.gmres(operator, to_precision(back(*direct)[0]) / scale, rtol=1e-10)
+        x = scale * z / D**2
+        by_var, by_h, by_slope = back(direct[0] - L3 * x, direct[1] - 0.5 * L4 * x)
+
+        def total(by: Triple) -> np.ndarray:
+            return by[0] + by_slope / D * by[1] - x * by[2]
+
+        return Gradient(
+            self.gram.pullback(self.marginal_pullback(by_h, by_var / D**2)),
+            self.likelihood.threshold_gradient(self.y, total(terms.upper), total(terms.lower)),
+            float(total(terms.log_noise).sum()),
+        )
+
+
+@ENGINES.register("ep")
+@dataclass(frozen=True)
+class EP(Engine):
+    """Expectation propagation.
+
+    Parameters
+    ----------
+    tol : float
+        Largest change of a site, in units of its marginal, at which the sites are accepted.
+    max_sweeps : int
+        Factorisations before giving up (and saying so in the status).
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> from pmordinal.gram import Gram, lower
+    >>> gram = Gram(lower(pm.gp.cov.ExpQuad(1, ls=1.0)), [[0.0], [1.0]], [1.0])
+    >>> posterior = EP()(gram, np.array([0, 1]), OrdinalLikelihood([0.0], noise=0.5))
+    >>> posterior.status.message, round(posterior.log_evidence, 4)
+    ('converged', -1.7537)
+    """
+
+    name: ClassVar[str] = "ep"
+    objectives: ClassVar[tuple[str, ...]] = ("evidence", "loo", "bound")
+
+    tol: float = 1e-8
+    max_sweeps: int = 200
+
+    def __call__(
+        self,
+        gram: Gram,
+        y: np.ndarray,
+        likelihood: OrdinalLikelihood,
+        start: Posterior | Start | None = None,
+    ) -> EPPosterior:
+        """Return the posterior at the fixed point; see `Engine`."""
+        problem = _Problem(gram.matrix, y, likelihood, self.tol)
+        sites = problem.first_sites(start)
+        damping, near, best, previous, stalled, message = 1.0, NEAR, np.inf, np.inf, 0, ""
+        for sweep in range(1, self.max_sweeps + 1):
+            state = problem.solve(sites, single=sites.expected > ROUGH and sweep < self.max_sweeps)
+            residual = state.residual
+            stalled = 0 if residual < 0.5 * best else stalled + 1
+            best = min(best, residual)
+            if not state.single:
+                if residual <= self.tol:
+                    message = "converged"
+                elif stalled >= 4 and best < FLOOR and residual < 2.0 * best:
+                    message = f"converged to the rounding floor (residual {residual:.1e})"
+            if message or sweep == self.max_sweeps:
+                break
+            if sites.by_newton and residual > max(0.5 * previous, ROUGH * state.single):
+                near *= 0.1
+            newton = problem.newton(state) if residual < near else None
+            if newton is None:
+                worse = residual > 0.9 * previous
+                damping = max(0.6 * damping, 0.1) if worse else min(1.15 * damping, 1.0)
+            sites = newton or state.damped(damping)
+            previous = residual
+        converged = bool(message)
+        if not converged:
+            message = (
+                f"no fixed point in {self.max_sweeps} sweeps (residual {residual:.1e}): raise "
+                "max_sweeps, or give the noise and length-scales proper priors"
+            )
+        status = Status(converged, sweep, message, sweep)
+        posterior = EPPosterior(
+            gram, y, likelihood, state.alpha, state.h, state.p, state.L, state.log_evidence, status
+        )
+        return posterior.remember(
+            root_precision=state.S,
+            B_inverse_root=state.X,
+            B_inverse_diagonal=state.c,
+            variance=state.a,
+            leave_one_out=state.terms,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sites:
+    """Sites to solve for: precisions p and natural means α + t + p h, (α, h) a known pair."""
+
+    p: np.ndarray
+    t: np.ndarray
+    alpha: np.ndarray
+    expected: float  # residual
+    by_newton: bool = False
+
+
+class _State:
+    """The posterior of given sites, its cavities, and the sites that these ask for."""
+
+    def __init__(self, p, S, L, X, alpha, h, a, c, y, likelihood):
+        self.p, self.S, self.L, self.X = p, S, L, X
+        self.alpha, self.h, self.a, self.c = alpha, h, a, c
+        self.single = L.dtype == np.float32
+        self.lam = a / c
+        self.terms = likelihood.tilted(y, h - self.lam * alpha, self.lam)  # [CG2005, eq. 26]
+        self.p_new, self.slope_gap, self.residual = _ask(self.terms, alpha, p, a)
+
+    @property
+    def log_evidence(self) -> float:
+        """Value for any sites, stationary where they are at the fixed point [CG2005, App. B]."""
+        return float(
+            self.terms.value.sum()
+            - 0.5 * np.log(self.c).sum()
+            - 0.5 * linalg.log_det(self.L)
+            + 0.5 * (self.lam * self.alpha) @ self.alpha
+            - 0.5 * self.alpha @ self.h
+        )
+
+    def damped(self, size: float) -> _Sites:
+        """Return sites moved by that share towards those asked for."""
+        p = self.p + size * (self.p_new - self.p)
+        return _Sites(p, size * self.slope_gap, self.alpha, self.residual)
+
+
+def _ask(terms: Terms, alpha, p, a) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the site precisions that match moments, the gap in α, and the residual."""
+    p_new = _floored(terms.curvature / terms.shrink)
+    gap = (terms.d1 - alpha) / terms.shrink
+    residual = max(np.abs((p_new - p) * a).max(), np.abs(gap * np.sqrt(a)).max())
+    return p_new, gap, float(residual) if np.isfinite(residual) else np.inf
+
+
+def _floored(p: np.ndarray) -> np.ndarray:
+    return np.maximum(p, max(LEAST * p.max(), 1e-280))
+
+
+class _Problem:
+    """The covariance matrix and the data."""
+
+    def __init__(self, K: np.ndarray, y: np.ndarray, likelihood: OrdinalLikelihood, tol: float):
+        self.K, self.y, self.likelihood, self.tol = K, y, likelihood, tol
+        self.buffer = np.empty(K.shape, order="F")
+        self.A: linalg.SiteCovariance | None = None
+        self.A_residual = np.inf
+
+    @cached_property
+    def K_single(self) -> np.ndarray:
+        """K in single precision."""
+        return self.K.astype(np.float32, order="F")
+
+    def first_sites(self, start: Posterior | Start | None) -> _Sites:
+        """Return the sites that the cavities of `start`, or those of the prior, ask for."""
+        if start is not None and start.alpha.size == self.y.size:
+            alpha, (mu, lam) = start.alpha, start.cavity
+            h = linalg.symv(self.K, alpha)
+        else:
+            alpha = h = mu = np.zeros(self.y.size)
+            lam = np.diagonal(self.K)
+        terms = self.likelihood.tilted(self.y, mu, lam)
+        p = _floored(terms.curvature / terms.shrink)
+        return _Sites(p, p * (mu - h) + terms.d1 / terms.shrink - alpha, alpha, np.inf)
+
+    def solve(self, sites: _Sites, single: bool) -> _State:
+        """Factorise B for the given sites, in single precision if asked and if that will do."""
+        p, t = _floored(sites.p), sites.t
+        S = np.sqrt(p)
+        single = single and bool((p * np.diagonal(self.K)).max() < WELL)
+        L = linalg.cholesky_B(*((self.K_single, S) if single else (self.K, S, self.buffer)))
+        alpha = sites.alpha + t - S * linalg.solve(L, S * linalg.symv(self.K, t))
+        h = linalg.symv(self.K, alpha)
+        X = linalg.triangular_inverse(L)
+        c = np.einsum("ij,ij->j", X, X).astype(float)  # diag B⁻¹
+        a = linalg.posterior_diagonal(self.K, c, p, S, L)
+        return _State(p, S, L, X, alpha, h, a, c, self.y, self.likelihood)
+
+    def covariance(self, state: _State) -> linalg.SiteCovariance:
+        """Return A, an old one where the step that it gives is good enough to finish."""
+        if self.A is None or 0.1 * self.A_residual * state.residual > self.tol:
+            Binv = linalg.gram_of_columns(state.X)
+            self.A = linalg.SiteCovariance(Binv, state.p, state.S, state.a)
+            self.A_residual = state.residual
+        return self.A
+
+    def newton(self, state: _State) -> _Sites | None:
+        """Return sites after Newton steps on a model of the posterior, None if they do not help.
+
+        In the model h moves by A z exactly, and λ to first order in the change of p.
+        """
+        A = self.covariance(state)
+        expected = 0.1 * state.residual**2
+        p, z = state.p, np.zeros_like(state.p)
+        lam, terms = state.lam, state.terms
+        p_new, gap, residual = state.p_new, state.slope_gap, state.residual
+        best = None
+        for _ in range(ROUNDS):
+            dp, dz = _newton_step(A, state.c, lam, terms, p_new - p, gap, min(0.1, residual))
+            p, z = np.maximum(p + dp, 0.1 * p), z + dz
+            g = linalg.symv(self.K, z - state.S * linalg.solve(state.L, state.S * linalg.symv(self.K, z)))
+            x = A.others_squared_times(p - state.p) / state.c**2
+            lam = np.where(x > 0, state.lam / (1.0 + x / state.lam), state.lam - x)
+            alpha = state.alpha + z - state.p * g
+            terms = self.likelihood.tilted(self.y, state.h + g - lam * alpha, lam)
+            p_new, gap, new = _ask(terms, alpha, p, lam / (1.0 + p * lam))
+            if not new < 0.7 * residual:
+                break
+            residual = new
+            t = z + gap + (p_new - state.p) * g
+            best = _Sites(p_new, t, state.alpha, max(expected, residual), True)
+            if residual <= max(expected, 0.1 * self.tol):
+                break
+        return best
+
+
+def _newton_step(A: linalg.SiteCovariance, c, lam, terms: Terms, p_gap, slope_gap, rtol):
+    """Return the changes of p and of z that close the gaps to first order."""
+    D, L3, L4 = terms.shrink, terms.d3, terms.d4
+
+    def respond(dp, slope_gap, p_gap):
+        dlam = -A.others_squared_times(dp) / c**2
+        dz = slope_gap + 0.5 * L3 * dlam / D
+        dh = A.times(dz)
+        return p_gap - (L3 * (dh / D - lam * dz) + 0.5 * L4 * dlam) / D**2, dz
+
+    scale = A.diagonal
+    rhs, _ = respond(np.zeros_like(lam), slope_gap, p_gap)
+    u = linalg.gmres(lambda u: u - scale * respond(u / scale, 0.0, 0.0)[0], scale * rhs, rtol)
+    dp = u / scale
+    return dp, respond(dp, slope_gap, p_gap)[1]

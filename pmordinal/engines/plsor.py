@@ -1,0 +1,105 @@
+"""Probabilistic least squares ordinal regression [PLSOR].
+
+Gaussian-process regression on the labels, whose predictions are then cut at thresholds: the training
+likelihood is Gaussian, the test likelihood ordinal. Everything is closed form, and the parameters are
+chosen by the leave-one-out predictive probability.
+
+The latent function is in label units, counted from the middle class. The covariance is that of the noisy
+labels, K + σ_n² I, a ``pm.gp.cov.WhiteNoise`` term included; the paper's α and β_j are 1/noise and −b_j/noise
+(its thresholds enter with the sign of α), so that Φ((b_j − μ)/√(noise² + σ²)) is its eq. 9.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from pmordinal import linalg
+from pmordinal.engines.base import ENGINES, Engine
+from pmordinal.gram import Gram
+from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.posterior import Gradient, Posterior, Start, Status
+
+
+class PLSORPosterior(Posterior):
+    """Prediction of labels by regression; `factor` is that of C = K + σ_n² I, `precision` one."""
+
+    @cached_property
+    def cavity(self) -> tuple[np.ndarray, np.ndarray]:
+        """Leave-one-out mean and variance of each label [PLSOR, eqs. 12–13, with C for their K]."""
+        q = np.diagonal(self.B_inverse)
+        return label_units(self.y, self.likelihood) - self.alpha / q, 1.0 / q
+
+    @cached_property
+    def variance(self) -> np.ndarray:
+        """Variance of a new label at each training row, shape (n,)."""
+        white = self.gram.diagonal - self.gram.copy_diagonal()
+        # k** − (C − w)ᵀ C⁻¹ (C − w) = 2 w − w² C⁻¹ on the diagonal
+        return white * (2.0 - white * np.diagonal(self.B_inverse))
+
+    def loo_gradient(self) -> Gradient:
+        """Return the exact gradient of Σ log p(y_i | y without i) [PLSOR, eqs. 10–11]."""
+        C_inverse, q, u = self.B_inverse, np.diagonal(self.B_inverse), self.alpha
+        terms = self.leave_one_out
+        by_mean, by_var = terms.d1, 0.5 * (terms.d1**2 - terms.curvature)
+        # μ = t − u/q and σ² = 1/q, with u = C⁻¹ t and q = diag C⁻¹
+        by_u, by_q = -by_mean / q, (by_mean * u - by_var) / q**2
+        # dq = −diag(C⁻¹ dC C⁻¹) and du = −C⁻¹ dC u
+        dC = np.zeros_like(C_inverse, order="F")
+        for rows, sign in ((by_q > 0, -1.0), (by_q < 0, 1.0)):
+            half = np.asfortranarray(C_inverse[:, rows] * np.sqrt(np.abs(by_q[rows])))
+            dC = blas.dsyrk(sign, half, beta=1.0, c=dC, lower=1, overwrite_c=1)
+        linalg.fill_upper(dC)
+        v = linalg.symv(C_inverse, by_u)
+        dC = blas.dger(-0.5, v, u, a=dC, overwrite_a=1)
+        dC = blas.dger(-0.5, u, v, a=dC, overwrite_a=1)
+        return Gradient(
+            self.gram.pullback(dC),
+            self.likelihood.threshold_gradient(self.y, terms.upper[0], terms.lower[0]),
+            float(terms.log_noise[0].sum()),
+        )
+
+
+@ENGINES.register("plsor")
+@dataclass(frozen=True)
+class PLSOR(Engine):
+    """Gaussian-process regression on the labels, cut at thresholds.
+
+    There is nothing to iterate. The covariance needs a ``pm.gp.cov.WhiteNoise`` term, the noise on the
+    labels; `gp_model` adds it.
+    """
+
+    name: ClassVar[str] = "plsor"
+    objectives: ClassVar[tuple[str, ...]] = ("loo",)
+    in_label_units: ClassVar[bool] = True
+
+    def __call__(
+        self,
+        gram: Gram,
+        y: np.ndarray,
+        likelihood: OrdinalLikelihood,
+        start: Posterior | Start | None = None,
+    ) -> PLSORPosterior:
+        """Return the regression on the labels; see `Engine`."""
+        C = gram.matrix
+        L, info = lapack.dpotrf(np.array(C, order="F"), lower=1, clean=0, overwrite_a=1)
+        if info:
+            raise np.linalg.LinAlgError(
+                "the covariance of the labels is not positive definite: add a pm.gp.cov.WhiteNoise term"
+            )
+        t = label_units(y, likelihood)
+        alpha = linalg.solve(L, t)
+        white = gram.diagonal - gram.copy_diagonal()
+        mean = t - white * alpha  # of a new label: white noise is not predictable
+        log_evidence = -0.5 * (t @ alpha + linalg.log_det(L) + t.size * np.log(2 * np.pi))
+        status = Status(True, 1, "closed form", 1)
+        return PLSORPosterior(
+            gram, y, likelihood, alpha, mean, np.ones(y.size), L, float(log_evidence), status
+        )
+
+
+def label_units(y: np.ndarray, likelihood: OrdinalLikelihood) -> np.ndarray:
+    """Return class codes as numbers counted from the middle class, which a zero-mean process fits."""
+    return y - 0.5 * (likelihood.n_classes - 1)

@@ -1,0 +1,5 @@
+"""Warnings of the package; errors are plain ``ValueError`` and ``TypeError``."""
+
+
+class ConvergenceWarning(UserWarning):
+    """An iteration stopped before its tolerance; the message says why and what to do."""

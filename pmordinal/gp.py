@@ -1,0 +1,211 @@
+"""A Gaussian process with ordinal labels, its latent function integrated out by an engine."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.distributions.continuous import FlatRV, HalfFlatRV
+from pymc.distributions.distribution import SymbolicRandomVariable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.op import RandomVariable
+
+from pmordinal import features as feature_table
+from pmordinal import labels as label_table
+from pmordinal.checks import one_of
+from pmordinal.distributions import classify, draw_noise
+from pmordinal.engines import Engine, get_engine
+from pmordinal.features import Features
+from pmordinal.gram import Kernel, lower
+from pmordinal.links import Link, get_link
+from pmordinal.ops import OrdinalEvidence, PriorLatent, Problem
+
+IMPROPER = (FlatRV, HalfFlatRV)
+
+
+class MarginalOrdinal:
+    """Gaussian process with ordinal labels, in the manner of ``pm.gp.Marginal``.
+
+    Parameters
+    ----------
+    cov_func : pm.gp.cov.Covariance
+        Covariance of the latent function, with random variables as parameters.
+    engine : str or Engine
+        How the latent function is integrated out: ``"laplace"``, or an instance with options such as
+        ``pmo.Laplace(tol=1e-10)``.
+    link : {"probit", "logit", "cloglog"}
+        Distribution of the noise on the latent function.
+
+    Examples
+    --------
+    >>> import pymc as pm, pmordinal as pmo
+    >>> X = np.linspace(-1, 1, 6)[:, None]
+    >>> with pm.Model() as model:
+    ...     ls = pm.InverseGamma("ls", 5, 5)
+    ...     b = pmo.thresholds("thresholds", n_classes=3)
+    ...     s = pm.HalfNormal("noise", 1.0)
+    ...     gp = pmo.MarginalOrdinal(pm.gp.cov.ExpQuad(1, ls=ls))
+    ...     y = gp.marginal_likelihood("y", X, [0, 0, 1, 1, 2, 2], thresholds=b, noise=s)
+    >>> bool(np.isfinite(model.point_logps()["y"]))
+    True
+    """
+
+    def __init__(
+        self, cov_func, engine: str | Engine = "laplace", link: str | Link = "probit"
+    ) -> None:
+        if not isinstance(cov_func, pm.gp.cov.BaseCovariance):
+            raise TypeError(
+                f"cov_func must be a pm.gp.cov covariance, got {type(cov_func).__name__}; a matrix "
+                "becomes one by pmo.Precomputed(matrix)"
+            )
+        self.cov_func = cov_func
+        self.engine = get_engine(engine)
+        self.link = get_link(link)
+
+    def marginal_likelihood(
+        self,
+        name: str,
+        X,
+        y,
+        thresholds,
+        noise,
+        *,
+        categories=None,
+        objective: str | None = None,
+        unlabeled=None,
+        features: Features | None = None,
+        start: dict | None = None,
+        **kwargs,
+    ):
+        """Add the labels as an observed variable, the latent function integrated out.
+
+        Parameters
+        ----------
+        name : str
+            Name of the observed variable.
+        X : DataFrame or array_like, shape (n, d)
+            Rows, in the units of the covariance.
+        y : array_like, shape (n,)
+            Labels: ordered categorical, integers, or anything with `categories`. Missing labels are marginalised.
+        thresholds : tensor_like, shape (r − 1,)
+            Increasing, see `thresholds`.
+        noise : tensor_like
+            Scale of the noise on the latent function.
+        categories : sequence, optional
+            All labels in order, the unobserved ones included.
+        objective : str, optional
+            What stands for the log probability of `y`; default is the engine's first, the evidence.
+        unlabeled : DataFrame or array_like, shape (m, d), optional
+            Further rows without a label.
+        features : Features, optional
+            How `X` becomes rows; learned from `X` if not given.
+        start : dict, optional
+            Where `fit` starts, by variable name; thresholds and noise have the papers' start.
+        **kwargs
+            For the variable, such as `dims`.
+
+        Returns
+        -------
+        TensorVariable
+            The observed variable, class codes of the labelled rows.
+        """
+        if features is None:
+            features, rows = feature_table.learn(X)
+        else:
+            rows = features.transform(X)
+        labels = label_table.encode(y, categories)
+        if len(rows) != labels.codes.size:
+            raise ValueError(
+                f"X has {len(rows)} rows and y has {labels.codes.size} labels: they must match"
+            )
+        thresholds = pt.cast(pt.as_tensor(thresholds), "float64")
+        noise = pt.cast(pt.as_tensor(noise), "float64")
+        n_thresholds = thresholds.type.shape[0] if thresholds.type.ndim == 1 else None
+        if thresholds.type.ndim != 1 or n_thresholds not in (None, labels.n_classes - 1):
+            raise ValueError(
+                f"thresholds must be a vector of {labels.n_classes - 1} for {labels.n_classes} classes, "
+                f"got shape {thresholds.type.shape}: pass n_classes={labels.n_classes} to pmo.thresholds, "
+                "or categories= with all labels in order"
+            )
+        if noise.type.ndim != 0:
+            raise ValueError(f"noise must be a scalar, got {noise.type.ndim} dimensions")
+        objective = objective or self.engine.objectives[0]
+        one_of("objective", objective, self.engine.objectives)
+        extra = rows[~labels.observed]
+        if unlabeled is not None:
+            extra = np.concatenate([extra, features.transform(unlabeled)])
+        r = labels.n_classes
+        papers = -1.0 + 2.0 / r * np.arange(r - 1)  # b_1 = −1, Δ = 2/r [CG2005, footnote 6]
+        begin = {
+            thresholds.name: papers,
+            f"{thresholds.name}_first": papers[0],
+            f"{thresholds.name}_gaps": np.diff(papers),
+            noise.name: 1.0,
+        }
+        kernel = lower(self.cov_func)
+        problem = Problem(
+            kernel=kernel,
+            X=rows[labels.observed],
+            labels=labels,
+            features=features,
+            engine=self.engine,
+            objective=objective,
+            link=self.link,
+            unlabeled=extra,
+            scale_is_free=_scale_is_free(kernel, thresholds, noise),
+            start=begin | (start or {}),
+        )
+        return _observed(name, problem, thresholds, noise, **kwargs)
+
+
+def _scale_is_free(kernel: Kernel, thresholds, noise) -> bool:
+    """Tell whether amplitude, noise and thresholds can be scaled together; refuse it if improper."""
+    parts = [
+        [v for v in ancestors(variables) if v.owner and is_random(v.owner.op)]
+        for variables in (list(kernel.scale), [noise], [thresholds])
+    ]
+    if not all(parts):
+        return False
+    improper = [v.name for part in parts for v in part if isinstance(v.owner.op, IMPROPER)]
+    if improper:
+        raise ValueError(
+            "the scale is not identified: the covariance's amplitude, the noise and the thresholds are all free, and "
+            f"{improper[0]!r} has an improper prior. Fix the amplitude or the noise at 1, or give all of them "
+            "proper priors"
+        )
+    return True
+
+
+def is_random(op) -> bool:
+    """Tell whether an Op makes random variables."""
+    return isinstance(op, RandomVariable | SymbolicRandomVariable)
+
+
+def _observed(name: str, problem: Problem, thresholds, noise, **kwargs):
+    parameters = [pt.cast(p, "float64") for p in problem.kernel.parameters]
+    codes = problem.labels.codes[problem.labels.observed]
+    rows = np.arange(codes.size)  # lends its length to the draws
+
+    def dist(*args):
+        *values, thresholds, noise, rows, _ = args
+        z = pm.Normal.dist(0.0, 1.0, size=rows.shape)
+        f = PriorLatent(problem)(z, *values)
+        return classify(f + noise * draw_noise(problem.link, rows.shape), thresholds)
+
+    def logp(value, *args):
+        *values, thresholds, noise, _ = args
+        return OrdinalEvidence(problem)(*values, thresholds, noise, value)[0]
+
+    axes = iter("abcdefghilmopqrstuvwxyz")
+    shapes = [",".join(next(axes) for _ in range(p.type.ndim)) for p in parameters]
+    signature = ",".join(f"({s})" for s in [*shapes, "j", "", "n"]) + "->(n)"
+    return pm.CustomDist(
+        name,
+        *parameters,
+        thresholds,
+        noise,
+        rows,
+        dist=dist,
+        logp=logp,
+        signature=signature,
+        observed=codes,
+        **kwargs,
+    )

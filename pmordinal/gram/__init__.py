@@ -1,0 +1,54 @@
+"""Covariances of ``pm.gp.cov`` as NumPy code with hand-written pullbacks.
+
+`lower` turns a covariance into a `Kernel`, a `Gram` binds it to rows and values. A covariance that
+is not in the table, a user's subclass included, goes through its PyTensor graph.
+"""
+
+from pymc.gp import cov
+
+from pmordinal.gram import combine, linear, periodic, precomputed, stationary
+from pmordinal.gram.base import Builder, Kernel, revive
+from pmordinal.gram.bound import Gram
+from pmordinal.gram.graph import GraphKernel
+from pmordinal.gram.precomputed import Precomputed
+
+__all__ = ["Gram", "Kernel", "Precomputed", "lower", "revive"]
+
+_BUILDERS: dict[type, Builder] = {
+    **stationary.BUILDERS,
+    **periodic.BUILDERS,
+    **linear.BUILDERS,
+    **combine.BUILDERS,
+    **precomputed.BUILDERS,
+}
+
+
+def lower(cov_func: cov.BaseCovariance) -> Kernel:
+    """Return the NumPy form of a covariance function.
+
+    Parameters
+    ----------
+    cov_func : pymc.gp.cov.BaseCovariance
+        Sums, products, scalings and powers are taken apart; parts that have no NumPy form, and
+        subclasses of those that have one, are compiled from their PyTensor graph.
+
+    Returns
+    -------
+    Kernel
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> kernel = lower(3.0 * pm.gp.cov.Matern52(2, ls=[0.5, 2.0]))
+    >>> [parameter.data.tolist() for parameter in kernel.parameters]
+    [[0.5, 2.0], 3.0]
+    """
+    if not isinstance(cov_func, cov.BaseCovariance):
+        raise TypeError(
+            f"expected a covariance function of pm.gp.cov, got {type(cov_func).__name__}: "
+            "for instance pm.gp.cov.ExpQuad(input_dim, ls=1.0)"
+        )
+    # By exact type: a subclass may have overridden anything.
+    builder = _BUILDERS.get(type(cov_func))
+    kernel = builder(cov_func, lower) if builder is not None else None
+    return GraphKernel(cov_func) if kernel is None else kernel

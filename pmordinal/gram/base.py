@@ -1,0 +1,356 @@
+"""What a lowered covariance is, what engines see of it, and distances between rows.
+
+A `Kernel` is the NumPy form of a ``pm.gp.cov`` object: values and hand-written pullbacks. A `Gram`
+is a kernel bound to rows and parameter values. A `DistanceKernel` depends on its rows through the
+squared distance between features of them; it holds the blocked arithmetic that all of these share.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from numpy.typing import NDArray
+from pytensor.tensor.variable import TensorConstant, TensorVariable
+
+type Array = NDArray[np.float64]
+type Pullback = Callable[[Array], list[Array]]
+type Lower = Callable[[Any], "Kernel"]
+type Builder = Callable[[Any, Lower], "Kernel | None"]
+"""Turns a covariance into a kernel; None says that this form of it has to go through its graph."""
+
+
+KERNELS: dict[str, type["Kernel"]] = {}
+
+
+def revive(form: dict[str, Any], values: Iterator[Array]) -> "Kernel":
+    """Return the kernel that `form` describes, with the next of `values` as its parameters."""
+    if form.get("kernel") not in KERNELS:
+        raise ValueError(f"unknown kernel {form.get('kernel')!r}: the file is of a newer version")
+    return KERNELS[form["kernel"]].from_form(form, values)
+
+
+class Kernel(ABC):
+    """Values and pullbacks of a covariance function in NumPy.
+
+    Attributes
+    ----------
+    parameters : tuple of TensorVariable
+        PyTensor expressions, variables and constants the covariance depends on. Every method takes
+        their `values` in this order, and every pullback returns the derivatives in this order, each
+        of the shape of its value. An expression that enters twice stands here twice.
+
+    Notes
+    -----
+    A pullback may hold on to the array it belongs to: callers must not write into it.
+    """
+
+    parameters: tuple[TensorVariable, ...]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Make the kernel known to `revive` by the name of its class."""
+        super().__init_subclass__(**kwargs)
+        KERNELS[cls.__name__] = cls
+
+    @property
+    def scale(self) -> tuple[TensorVariable, ...]:
+        """Parameters by which the whole covariance can be multiplied; none if it has fixed size."""
+        return ()
+
+    def form(self) -> dict[str, Any]:
+        """Return what the kernel is, its parameters apart, as plain data for `revive`."""
+        raise TypeError(
+            f"a {type(self).__name__} cannot be written to a file as data: save the draws with "
+            "fit.to_datatree().to_netcdf(path), or use a covariance that pmordinal knows"
+        )
+
+    @classmethod
+    def from_form(cls, form: dict[str, Any], values: Iterator[Array]) -> "Kernel":
+        """Return the kernel of that form, its parameters the next of `values` as constants."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def matrix(
+        self, values: Sequence[Array], X: Array, Z: Array | None = None
+    ) -> tuple[Array, Pullback]:
+        """Return K(X, Z), shape (n, m), and the pullback dK → derivatives of the parameters.
+
+        Without `Z` it is the covariance of the rows of `X` with themselves: exactly symmetric,
+        noise included, and its pullback takes `dK` to be symmetric.
+        """
+
+    @abstractmethod
+    def diagonal(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
+        """Return k(x_i, x_i), shape (n,), and its pullback."""
+
+    def columns(self, values: Sequence[Array], X: Array, index: NDArray[np.intp]) -> Array:
+        """Return the columns `index` of the square matrix K(X), shape (n, len(index))."""
+        K = self.matrix(values, X, X[index])[0]
+        # A row's covariance with itself is not that with a copy of it: there is white noise.
+        K[index, np.arange(len(index))] = self.diagonal(values, X)[0][index]
+        return K
+
+
+def as_parameter(value: Any) -> TensorVariable:
+    """Return `value` as a tensor of float64; one that is so already is returned as it is."""
+    variable = pt.as_tensor_variable(value)
+    if variable.dtype == "float64":
+        return variable
+    if isinstance(variable, TensorConstant):  # PyTensor makes float32 of 2.0 and int8 of 2
+        return pt.constant(variable.data.astype(np.float64))
+    return pt.cast(variable, "float64")
+
+
+def is_scalar(variable: TensorVariable) -> bool:
+    """Tell whether there is one number in `variable`, whatever the number of its axes."""
+    return all(length == 1 for length in variable.type.shape)
+
+
+def sum_to(derivative: Array, value: Array) -> Array:
+    """Return the derivative in a value that was broadcast along the last axis of `derivative`."""
+    total = derivative.reshape(-1, derivative.shape[-1]).sum(axis=0)
+    return (
+        total.reshape(value.shape)
+        if value.size == total.size
+        else np.full(value.shape, total.sum())
+    )
+
+
+class Columns:
+    """The columns a covariance looks at: called on rows it returns them, a view where it can."""
+
+    def __init__(self, active: Any) -> None:
+        active = np.asarray(active, dtype=np.intp)
+        self.active = active.tolist()
+        self._last = int(active.max())
+        is_prefix = np.array_equal(active, np.arange(len(active)))
+        self._chosen = slice(0, len(active)) if is_prefix else active
+
+    def __call__(self, X: Array) -> Array:
+        """Return the columns of X, shape (n, len(active))."""
+        if self._last >= X.shape[1]:
+            raise ValueError(
+                f"the covariance uses column {self._last} (counted from 0), but the rows have "
+                f"{X.shape[1]} columns: check `input_dim` and `active_dims`"
+            )
+        return X[:, self._chosen]
+
+
+# Rows handled at a time: a block of them stays in the second-level cache, and of the square matrix
+# the blocks above the diagonal are copied and not computed. Measured at n = 100 and n = 1000.
+_MOST_ROWS = 128
+
+# Below this share of ‖φ_i‖² + ‖φ_j‖² a squared distance from a matrix product has lost four digits.
+_NEAR = 1e-4
+
+
+class DistanceKernel(Kernel):
+    """A kernel k(H), H = −½‖φ(x) − φ(z)‖², of features φ that depend on parameters.
+
+    A subclass gives the features and, in place, block by block, the profile k and its derivative.
+    The parameters of the features come first, those of the profile after them.
+
+    Attributes
+    ----------
+    keeps_auxiliary : bool
+        Whether the profile stores a second matrix for its derivative.
+    is_rough : bool
+        Whether k grows like √−H near zero, so that rounding errors of H are seen in it; the
+        distances of near rows are then computed from differences.
+    """
+
+    keeps_auxiliary: bool = False
+    is_rough: bool = False
+
+    def __init__(self, active: Any, features: Sequence[Any], profile: Sequence[Any] = ()) -> None:
+        self.columns_of = Columns(active)
+        self.parameters = tuple(as_parameter(p) for p in (*features, *profile))
+        self._n_features = len(features)
+
+    def form(self) -> dict[str, Any]:
+        """Return the class, the columns and how many parameters there are of each sort."""
+        counts = [self._n_features, len(self.parameters) - self._n_features]
+        active = self.columns_of.active
+        return {"kernel": type(self).__name__, "active": active, "parameters": counts}
+
+    @classmethod
+    def from_form(cls, form: dict[str, Any], values: Iterator[Array]) -> Kernel:
+        """Return the kernel of that form."""
+        return cls(form["active"], *([next(values) for _ in range(k)] for k in form["parameters"]))
+
+    @abstractmethod
+    def features(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
+        """Return φ(X), shape (n, p), for columns already chosen and centred, and its pullback."""
+
+    @abstractmethod
+    def profile(self, H: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
+        """Overwrite H ≤ 0 with k(H), and fill `auxiliary`."""
+
+    @abstractmethod
+    def slope(
+        self, dK: Array, K: Array, auxiliary: Array | None, own: Sequence[float], out: Array
+    ) -> None:
+        """Write dK ∘ dk/dH into `out`; where H = 0 any finite number will do."""
+
+    def own_derivatives(
+        self, dK: Array, K: Array, auxiliary: Array | None, own: Sequence[float]
+    ) -> list[float]:
+        """Return the derivatives in the parameters of the profile."""
+        return []
+
+    def diagonal(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
+        """Return ones."""
+        return np.ones(len(X)), lambda dk: [np.zeros(value.shape) for value in values]
+
+    def matrix(
+        self, values: Sequence[Array], X: Array, Z: Array | None = None
+    ) -> tuple[Array, Pullback]:
+        """Return K(X, Z) and its pullback."""
+        X = self.columns_of(X)
+        # ‖φ_i‖² + ‖φ_j‖² − 2 φ_i·φ_j cancels far from the origin: measure from the mean row.
+        centre = np.add.reduce(X, axis=0) / max(len(X), 1)
+        shaping = values[: self._n_features]
+        phi, features_pullback = self.features(shaping, X - centre)
+        own_values = values[self._n_features :]
+        own = [value.item() for value in own_values]
+
+        def shaped(derivatives: list[float]) -> list[Array]:
+            return [np.full(v.shape, g) for v, g in zip(own_values, derivatives, strict=True)]
+
+        if Z is None:
+            K, pull_square = self._square(phi, own)
+
+            def pullback(dK: Array) -> list[Array]:
+                dphi, derivatives = pull_square(dK)
+                return features_pullback(dphi) + shaped(derivatives)
+
+            return K, pullback
+
+        psi, star_pullback = self.features(shaping, self.columns_of(Z) - centre)
+        K, pull_cross = self._cross(phi, psi, own)
+
+        def cross_pullback(dK: Array) -> list[Array]:
+            dphi, dpsi, derivatives = pull_cross(dK)
+            both = zip(features_pullback(dphi), star_pullback(dpsi), strict=True)
+            return [a + b for a, b in both] + shaped(derivatives)
+
+        return K, cross_pullback
+
+    def _square(
+        self, phi: Array, own: Sequence[float]
+    ) -> tuple[Array, Callable[[Array], tuple[Array, list[float]]]]:
+        n, p = phi.shape
+        K = np.empty((n, n))
+        # Only its lower triangle is ever touched.
+        auxiliary = np.empty((n, n)) if self.keeps_auxiliary else None
+        A, B = _augmented(phi)
+        for block in _blocks(n):
+            upto = slice(0, block.stop)
+            H = K[block, upto]
+            np.matmul(A[block], B[upto].T, out=H)
+            self._clean(H, A[block], B[upto])
+            within = H[:, block]
+            within.flat[:: len(within) + 1] = 0.0
+            self.profile(H, _part(auxiliary, block, upto), own)
+            np.copyto(within, within.T, where=_above_diagonal(len(within)))
+            K[: block.start, block] = H[:, : block.start].T
+
+        def pullback(dK: Array) -> tuple[Array, list[float]]:
+            dK = dK.T if dK.flags.f_contiguous else dK
+            phi_one = B[:, : p + 1]
+            S_phi = np.zeros((n, p + 1))  # S [φ, 1] for S = dK ∘ dk/dH
+            work = np.empty(_MOST_ROWS * n)
+            total = [0.0] * len(own)
+            for block in _blocks(n):
+                size, upto = block.stop - block.start, slice(0, block.stop)
+                left = slice(0, block.start)
+                S = work[: size * block.stop].reshape(size, block.stop)
+                self.slope(dK[block, upto], K[block, upto], _part(auxiliary, block, upto), own, S)
+                S[:, block].flat[:: size + 1] = 0.0  # no row moves away from itself
+                S_phi[block] += S @ phi_one[upto]
+                S_phi[left] += S[:, left].T @ phi_one[block]
+                if own:
+                    for columns, weight in ((left, 2.0), (block, 1.0)):
+                        part = self.own_derivatives(
+                            dK[block, columns],
+                            K[block, columns],
+                            _part(auxiliary, block, columns),
+                            own,
+                        )
+                        total = [t + weight * g for t, g in zip(total, part, strict=True)]
+            return 2.0 * (S_phi[:, :p] - S_phi[:, p:] * phi), total
+
+        return K.T, pullback
+
+    def _cross(
+        self, phi: Array, psi: Array, own: Sequence[float]
+    ) -> tuple[Array, Callable[[Array], tuple[Array, Array, list[float]]]]:
+        (n, p), m = phi.shape, len(psi)
+        K = np.empty((m, n))  # transposed at the end: Fortran order
+        auxiliary = np.empty((m, n)) if self.keeps_auxiliary else None
+        A, B = _augmented(psi)[0], _augmented(phi)[1]
+        every = slice(0, n)
+        for block in _blocks(m):
+            H = K[block]
+            np.matmul(A[block], B.T, out=H)
+            self._clean(H, A[block], B)
+            self.profile(H, _part(auxiliary, block, every), own)
+
+        def pullback(dK: Array) -> tuple[Array, Array, list[float]]:
+            phi_one = B[:, : p + 1]
+            psi_one = np.column_stack([psi, np.ones(m)])
+            S_psi, S_phi = np.zeros((n, p + 1)), np.zeros((m, p + 1))
+            total = [0.0] * len(own)
+            for block in _blocks(m):
+                S = np.empty((block.stop - block.start, n))
+                inputs = dK.T[block], K[block], _part(auxiliary, block, every), own
+                self.slope(*inputs, S)
+                S_phi[block] = S @ phi_one
+                S_psi += S.T @ psi_one[block]
+                if own:
+                    part = self.own_derivatives(*inputs)
+                    total = [t + g for t, g in zip(total, part, strict=True)]
+            dphi = S_psi[:, :p] - S_psi[:, p:] * phi
+            dpsi = S_phi[:, :p] - S_phi[:, p:] * psi
+            return dphi, dpsi, total
+
+        return K.T, pullback
+
+    def _clean(self, H: Array, A: Array, B: Array) -> None:
+        """Remove what rounding has done to H = A Bᵀ, in place."""
+        np.minimum(H, 0.0, out=H)
+        if self.is_rough:
+            p = A.shape[1] - 2
+            i, j = np.nonzero(H > np.add.outer(_NEAR * A[:, p], _NEAR * B[:, p + 1]))
+            difference = A[i, :p] - B[j, :p]
+            H[i, j] = -0.5 * np.einsum("ij,ij->i", difference, difference)
+
+
+def _augmented(phi: Array) -> tuple[Array, Array]:
+    """Return A = [φ, −½‖φ‖², 1] and B = [φ, 1, −½‖φ‖²]: A Bᵀ is H in one matrix product."""
+    n, p = phi.shape
+    A = np.empty((n, p + 2))
+    A[:, :p] = phi
+    A[:, p] = np.einsum("ij,ij->i", phi, phi)
+    A[:, p] *= -0.5
+    A[:, p + 1] = 1.0
+    B = A.copy()
+    B[:, p] = 1.0
+    B[:, p + 1] = A[:, p]
+    return A, B
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    for start in range(0, n, _MOST_ROWS):
+        yield slice(start, min(start + _MOST_ROWS, n))
+
+
+def _part(auxiliary: Array | None, rows: slice, columns: slice) -> Array | None:
+    return None if auxiliary is None else auxiliary[rows, columns]
+
+
+@lru_cache(maxsize=2 * _MOST_ROWS)
+def _above_diagonal(n: int) -> NDArray[np.bool_]:
+    return np.triu(np.ones((n, n), dtype=bool), 1)

@@ -1,0 +1,449 @@
+"""The user's labels at the border: codes 0, …, r−1 inside, the same labels and dtype outside."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+_MISSING = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Ordinal labels as integer codes, and the way back.
+
+    Attributes
+    ----------
+    codes : ndarray of int64, shape (n,)
+        The class of each row, 0, …, r−1; −1 marks a missing label (an unlabelled row).
+    categories : tuple, length r
+        The user's labels from lowest to highest, levels that nobody chose included.
+    kind : {"array", "categorical", "enum"}
+        What `decode` returns: a plain array, a ``pd.Categorical`` or a polars Enum series.
+    dtype : str
+        The dtype of the labels on the way out.
+
+    Examples
+    --------
+    >>> labels = encode(["low", "high", None], categories=["low", "medium", "high"])
+    >>> labels.codes
+    array([ 0,  2, -1])
+    >>> labels.threshold_names
+    ['low|medium', 'medium|high']
+    """
+
+    codes: np.ndarray
+    categories: tuple[Any, ...]
+    kind: str = "array"
+    dtype: str = "object"
+
+    @property
+    def n_classes(self) -> int:
+        """The number of levels r, unobserved ones included."""
+        return len(self.categories)
+
+    @property
+    def class_names(self) -> list[str]:
+        """The levels as text, from lowest to highest."""
+        return [str(category) for category in self.categories]
+
+    @property
+    def threshold_names(self) -> list[str]:
+        """Names of the r−1 thresholds, ``low|medium`` between low and medium."""
+        names = self.class_names
+        return [f"{below}|{above}" for below, above in pairwise(names)]
+
+    @property
+    def observed(self) -> np.ndarray:
+        """Mask of the rows whose label is not missing, shape (n,)."""
+        return self.codes != _MISSING
+
+    @property
+    def counts(self) -> np.ndarray:
+        """How many rows have each level, shape (r,)."""
+        return np.bincount(self.codes[self.observed], minlength=self.n_classes)
+
+    def decode(self, codes: Any) -> Any:
+        """Return the labels that `codes` stand for, in the form the user's labels had.
+
+        Parameters
+        ----------
+        codes : array_like of int, shape (m,)
+            Classes 0, …, r−1; −1 becomes NaN, NA or null where the dtype has room for it.
+
+        Returns
+        -------
+        ndarray, pandas array, pd.Categorical or polars.Series, shape (m,)
+            As what was encoded; a polars Enum becomes a ``pd.Categorical`` where polars is not
+            installed.
+
+        Examples
+        --------
+        >>> encode([3, 1, 2]).decode([0, 0, 2])
+        array([1, 1, 3])
+        """
+        codes = np.asarray(codes)
+        if codes.size == 0:
+            codes = codes.astype(np.int64)
+        if codes.ndim != 1 or codes.dtype.kind not in "iu":
+            raise ValueError(
+                f"codes must be a 1-d array of integers, got shape {codes.shape} and dtype "
+                f"{codes.dtype}: decode one row of draws at a time"
+            )
+        codes = codes.astype(np.int64)
+        wrong = codes[(codes < _MISSING) | (codes >= self.n_classes)]
+        if wrong.size:
+            raise ValueError(
+                f"codes must be between 0 and {self.n_classes - 1} (or -1 for a missing label), "
+                f"got {wrong[0]}"
+            )
+        missing = codes == _MISSING
+        if self.kind == "enum":
+            try:
+                import polars
+            except ImportError:
+                pass
+            else:
+                values = [None if code == _MISSING else self.categories[code] for code in codes]
+                return polars.Series(values, dtype=polars.Enum(list(self.categories)))
+        if self.kind in ("categorical", "enum"):
+            index = pd.Index(list(self.categories), dtype=self.dtype)
+            return pd.Categorical.from_codes(codes, categories=index, ordered=True)
+        levels = _as_array(self.categories, self.dtype)
+        if not isinstance(levels, np.ndarray):
+            return levels.take(codes, allow_fill=True)
+        if missing.any() and levels.dtype.kind not in "fO":
+            raise ValueError(
+                f"codes hold -1 (a missing label), which {levels.dtype} labels cannot express: "
+                "decode codes[codes >= 0]"
+            )
+        out = levels[codes]
+        if missing.any():
+            out[missing] = np.nan
+        return out
+
+    def to_json(self) -> dict[str, Any]:
+        """Return kind, dtype and categories as plain data for JSON; the codes are not in it.
+
+        Examples
+        --------
+        >>> encode([1, 2, 3]).to_json()
+        {'kind': 'array', 'dtype': 'int64', 'categories': [1, 2, 3]}
+        """
+        categories = [_interval_to_json(category) for category in self.categories]
+        return {"kind": self.kind, "dtype": self.dtype, "categories": categories}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], codes: Any = ()) -> Self:
+        """Return the labels that `to_json` described, with the given codes (by default none).
+
+        Examples
+        --------
+        >>> labels = encode([1, 2, 3])
+        >>> Labels.from_json(labels.to_json(), codes=labels.codes).codes
+        array([0, 1, 2])
+        """
+        categories = tuple(_interval_from_json(category) for category in data["categories"])
+        _check_levels(categories, "the saved labels", given=False)
+        codes = np.array(codes, dtype=np.int64)
+        return cls(codes, categories, kind=str(data["kind"]), dtype=str(data["dtype"]))
+
+
+def encode(y: Any, categories: Iterable[Any] | None = None, name: str = "y") -> Labels:
+    """Return labels as codes 0, …, r−1, remembering what they were.
+
+    Parameters
+    ----------
+    y : array_like, shape (n,)
+        Ordered ``pd.Categorical``, polars Enum, integers, whole floats, bools; or, with
+        `categories`, text and anything of the above. NaN, None, NA and null mean unlabelled.
+    categories : sequence, optional
+        All levels from lowest to highest. Needed for text, unordered categoricals and integers
+        with a gap; it overrules the order that `y` brings along.
+    name : str
+        What to call `y` in error messages.
+
+    Returns
+    -------
+    Labels
+        Levels that are declared but not observed keep their place.
+
+    Examples
+    --------
+    >>> encode([2, 1, 3, 2]).codes
+    array([1, 0, 2, 1])
+    >>> encode([1, 2, 4], categories=[1, 2, 3, 4]).counts
+    array([1, 1, 0, 1])
+    """
+    values, kind, dtype, declared, ordered = _read(y, name)
+    missing = np.asarray(pd.isna(values), dtype=bool)
+    if len(values) == 0:
+        raise ValueError(f"{name} is empty: pass at least one label")
+    if missing.all():
+        raise ValueError(f"{name} has no label at all, all {len(values)} are missing: label some")
+    present = values[~missing].tolist()
+    _check_types(present if declared is None else declared, name)
+
+    if categories is not None:
+        levels = _check_categories(categories)
+        if declared is not None and not set(declared) <= set(levels):
+            lost = [level for level in declared if level not in set(levels)]
+            raise ValueError(
+                f"categories must hold every level of the categorical {name}, but lacks "
+                f"{_show(lost)}: add them, or drop unused ones with remove_unused_categories()"
+            )
+    elif declared is not None:
+        if not ordered:
+            raise ValueError(
+                f"{name} is an unordered categorical with levels {_show(declared)}: pass "
+                "categories=[...] from lowest to highest, or make it ordered "
+                "(pandas: y.cat.set_categories([...], ordered=True); "
+                "polars: y.cast(pl.Enum([...])))"
+            )
+        levels = declared
+    else:
+        levels = _infer_levels(present, name)
+    _check_levels(levels, name, given=categories is not None)
+
+    place = {level: code for code, level in enumerate(levels)}
+    codes = np.full(len(values), _MISSING, dtype=np.int64)
+    codes[~missing] = [place.get(value, _MISSING - 1) for value in present]
+    strangers = codes == _MISSING - 1
+    if strangers.any():
+        raise _unknown_labels(values[strangers], int(np.argmax(strangers)), levels, name)
+    if kind == "enum" and not all(isinstance(level, str) for level in levels):
+        kind = "categorical"
+    return Labels(codes, levels, kind, _dtype_for(levels, kind, dtype, bool(missing.any())))
+
+
+def _read(y: Any, name: str) -> tuple[np.ndarray, str, str, tuple[Any, ...] | None, bool]:
+    """Return values (an object array), kind, dtype, declared levels (if any), are they ordered."""
+    if isinstance(y, (str, bytes)) or y is None:
+        raise TypeError(f"{name} must be a sequence of labels, got {y!r}")
+    if isinstance(y, pd.DataFrame) or hasattr(y, "columns"):
+        raise ValueError(f"{name} must be one column of labels, got a table: pass one column of it")
+    kind, declared, ordered = "array", None, False
+    if type(y).__module__.startswith("polars") and hasattr(y, "to_list"):
+        polars_type = type(y.dtype).__name__
+        if polars_type == "Enum":
+            y = pd.Categorical(y.to_list(), categories=y.dtype.categories.to_list(), ordered=True)
+            kind = "enum"
+        elif polars_type == "Categorical":
+            y = pd.Categorical(y.to_list())
+        elif polars_type in ("String", "Boolean") or y.null_count():
+            y = y.to_list()
+        else:
+            y = y.to_numpy()
+    if isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
+        y = pd.Categorical(y)
+        kind = "enum" if kind == "enum" else "categorical"
+        declared, ordered = tuple(map(_plain, y.categories)), bool(y.ordered)
+        lookup = _as_array((*declared, None), "object")  # code -1 takes the last, None
+        return lookup[y.codes], kind, str(y.categories.dtype), declared, ordered
+
+    if isinstance(y, np.ma.MaskedArray):
+        y = y.tolist()  # masked entries become None
+    if isinstance(y, (pd.Series, pd.Index, pd.api.extensions.ExtensionArray)):
+        dtype = "object" if pd.api.types.is_string_dtype(y.dtype) else str(y.dtype)
+        raw = np.asarray(y, dtype=object)
+    elif hasattr(y, "__array__"):
+        raw = np.asarray(y)
+        dtype = "str" if raw.dtype.kind in "UT" else str(raw.dtype)
+    else:
+        raw, dtype = np.asarray(y, dtype=object), "list"
+    if raw.ndim != 1:
+        raise ValueError(
+            f"{name} must be 1-dimensional, got shape {raw.shape}: "
+            "pass one column, or y.ravel() if it is a single column already"
+        )
+    if raw.dtype.kind in "MmcSV":
+        _refuse(f"dtype {raw.dtype}", name)
+    values = raw.astype(object)
+    if dtype == "list":
+        dtype = _list_dtype(values)
+    return values, kind, dtype, declared, ordered
+
+
+def _list_dtype(values: np.ndarray) -> str:
+    """Return the dtype of labels that came as a list, one with room for None if there is any."""
+    full = not np.any(pd.isna(values))
+    match pd.api.types.infer_dtype(values, skipna=True):
+        case "integer":
+            return "int64" if full else "Int64"
+        case "boolean":
+            return "bool" if full else "boolean"
+        case "floating" | "mixed-integer-float":
+            return "float64"
+        case "string":
+            return "str" if full else "object"
+    return "object"
+
+
+def _check_types(values: Sequence[Any], name: str, infinite: bool = False) -> None:
+    allowed = (str, bool, int, float, np.bool_, np.integer, np.floating, pd.Interval)
+    for kind in {type(value) for value in values}:
+        if not issubclass(kind, allowed):
+            _refuse(kind.__name__, name)
+    for value in set(values):
+        if isinstance(value, pd.Interval):
+            _check_types([value.left, value.right], name, infinite=True)
+        elif isinstance(value, (float, np.floating)) and np.isinf(value) and not infinite:
+            raise ValueError(
+                f"{name} holds {value}, which is not a label: "
+                "replace it by a level, or by NaN if the label is missing"
+            )
+
+
+def _refuse(what: str, name: str) -> None:
+    lower = what.lower()
+    if re.search("date|time|period", lower):
+        remedy = "turn dates and times into levels first, e.g. with pd.cut or .dt.year"
+    elif re.search(r"bytes|\|s\d", lower):
+        remedy = "turn bytes into text first, e.g. with np.char.decode(y)"
+    else:
+        remedy = "labels are integers, text, bools or an ordered categorical: convert them"
+    raise TypeError(f"{name} holds labels of type {what}: {remedy}")
+
+
+def _check_categories(categories: Any) -> tuple[Any, ...]:
+    if isinstance(categories, (str, bytes, set, frozenset, Mapping)) or not isinstance(
+        categories, Iterable
+    ):
+        raise TypeError(
+            f"categories must be a list of levels from lowest to highest, got {categories!r}"
+        )
+    levels = tuple(map(_plain, categories))
+    if any(level is None or level is pd.NA or level != level for level in levels):
+        raise ValueError(
+            "categories hold a missing value: leave it out, missing labels need no level"
+        )
+    _check_types(levels, "categories")
+    return levels
+
+
+def _infer_levels(present: list[Any], name: str) -> tuple[Any, ...]:
+    """Return the levels of labels whose order is known without `categories`."""
+    inferred = pd.api.types.infer_dtype(present, skipna=False)
+    if inferred == "boolean":
+        return (False, True)
+    if inferred not in ("integer", "floating", "mixed-integer-float"):
+        found = sorted({str(value) for value in present})
+        what = "text" if inferred == "string" else "mixed labels"
+        raise ValueError(
+            f"{name} holds {what}, whose order is not known; the levels found are {_show(found)}: "
+            "pass categories=[...] from lowest to highest"
+        )
+    fractions = dict.fromkeys(value for value in present if value != int(value))
+    if fractions:
+        raise ValueError(
+            f"{name} holds numbers that are not whole ({_show(fractions)}), so its levels are not "
+            "known: bin a measurement with pd.cut or pd.qcut, or pass categories=[...] if these "
+            "are the levels"
+        )
+    levels = sorted({int(value) for value in present})
+    low, high = levels[0], levels[-1]
+    if high - low + 1 > len(levels):
+        if high - low < 20:
+            missing = _show([k for k in range(low, high) if k not in set(levels)])
+            all_of_them, these = f"{list(range(low, high + 1))}", f"{levels}"
+        else:
+            missing = f"{high - low + 1 - len(levels)} values"
+            all_of_them, these = f"range({low}, {high + 1})", "sorted(set(y))"
+        raise ValueError(
+            f"{name} has a gap: levels {_show(levels)} but not {missing}. Pass "
+            f"categories={all_of_them} if those are levels nobody chose, or "
+            f"categories={these} if they don't exist"
+            + ("; bin a measurement with pd.qcut" if len(levels) > 20 else "")
+        )
+    return tuple(levels)
+
+
+def _check_levels(levels: tuple[Any, ...], name: str, given: bool) -> None:
+    source = "categories" if given else f"the levels of {name}"
+    if len(set(levels)) < len(levels):
+        twice = dict.fromkeys(level for level in levels if levels.count(level) > 1)
+        raise ValueError(f"{source} hold {_show(twice)} more than once: list each level once")
+    if len(levels) < 2:
+        raise ValueError(
+            f"{source} must be two or more, got {_show(levels) or 'none'}: "
+            "declare the levels that were not observed with categories=[...]"
+        )
+    names = [str(level) for level in levels]
+    if len(set(names)) < len(names):
+        same = [level for level in levels if names.count(str(level)) > 1]
+        raise ValueError(f"{source} hold levels that read the same, {_show(same)}: rename them")
+    if len({"|".join(pair) for pair in pairwise(names)}) < len(names) - 1:
+        raise ValueError(f"{source} give two thresholds one name: rename the levels with a '|'")
+
+
+def _unknown_labels(
+    strangers: np.ndarray, row: int, levels: tuple[Any, ...], name: str
+) -> ValueError:
+    unknown = list(dict.fromkeys(strangers.tolist()))
+    hint = "add them to categories, correct them, or make them NaN if they mean missing"
+    twins = [level for level in levels if str(level) == str(unknown[0])]
+    if twins:
+        hint = (
+            f"{unknown[0]!r} is {type(unknown[0]).__name__} in {name} but "
+            f"{type(twins[0]).__name__} in categories, use one type"
+        )
+    return ValueError(
+        f"{name} holds labels that are not in categories: {_show(unknown)} "
+        f"(first in row {row}); the categories are {_show(levels, 10)}: {hint}"
+    )
+
+
+def _dtype_for(levels: tuple[Any, ...], kind: str, dtype: str, missing: bool) -> str:
+    """Return `dtype` if it can hold every level, otherwise the nearest that can."""
+    try:
+        held = _as_array(levels, dtype) if kind == "array" else pd.Index(levels, dtype=dtype)
+        if held.tolist() == list(levels):  # NumPy text, for one, drops a NUL at the end
+            return dtype
+    except (TypeError, ValueError, OverflowError):
+        pass
+    if kind != "array":
+        return str(pd.Index(levels).dtype)
+    numeric = all(isinstance(level, (int, float)) for level in levels)
+    return str(np.asarray(levels).dtype) if numeric and not missing else "object"
+
+
+def _as_array(levels: tuple[Any, ...], dtype: str) -> Any:
+    """Return the levels as a NumPy array, or as a pandas array if the dtype is one of pandas."""
+    if dtype == "object":
+        out = np.empty(len(levels), dtype=object)
+        out[:] = levels
+        return out
+    if dtype == "str":
+        return np.array(levels, dtype=np.str_)
+    array = pd.array(list(levels), dtype=dtype)  # type: ignore[call-overload]
+    return array.to_numpy() if isinstance(array, pd.arrays.NumpyExtensionArray) else array
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy scalar as the Python one."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _interval_to_json(value: Any) -> Any:
+    # pd.cut labels its bins by intervals, often with infinite ends, which JSON lacks.
+    if not isinstance(value, pd.Interval):
+        return value
+    ends = [str(end) if np.isinf(end) else _plain(end) for end in (value.left, value.right)]
+    return {"interval": ends, "closed": value.closed}
+
+
+def _interval_from_json(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    left, right = (float(end) if isinstance(end, str) else end for end in value["interval"])
+    return pd.Interval(left, right, closed=value["closed"])
+
+
+def _show(values: Iterable[Any], limit: int = 5) -> str:
+    items = [repr(_plain(value)) for value in values]
+    more = f", … ({len(items)} in all)" if len(items) > limit else ""
+    return ", ".join(items[:limit]) + more

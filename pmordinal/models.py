@@ -1,0 +1,248 @@
+"""Factories: a whole PyMC model in one call."""
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+import pytensor.tensor as pt
+
+from pmordinal import features as feature_table
+from pmordinal import labels as label_table
+from pmordinal.distributions import Ordinal
+from pmordinal.engines import Engine, get_engine
+from pmordinal.gp import MarginalOrdinal, is_random
+from pmordinal.links import Link
+from pmordinal.priors import thresholds as threshold_prior
+
+
+def gp_model(
+    X,
+    y,
+    cov_func=None,
+    *,
+    ard: bool = False,
+    engine: str | Engine = "laplace",
+    link: str | Link = "probit",
+    objective: str | None = None,
+    categories=None,
+    unlabeled=None,
+    lengthscale=None,
+    amplitude=None,
+    noise=None,
+    noise_fraction=None,
+    thresholds=None,
+    standardize: bool | None = None,
+) -> pm.Model:
+    """Return a PyMC model of ordinal labels given by a Gaussian process.
+
+    Parameters
+    ----------
+    X : DataFrame or array_like, shape (n, d)
+        Attributes; categorical columns become one column a level.
+    y : array_like, shape (n,)
+        Labels: ordered categorical, integers, or strings with `categories`. Missing labels are
+        marginalised.
+    cov_func : pm.gp.cov covariance, or a class of them, optional
+        Covariance of the latent function. A class, such as ``pm.gp.cov.Matern52``, gets the default length-scale;
+        default is ``pm.gp.cov.ExpQuad``.
+    ard : bool
+        One length-scale for each attribute.
+    engine : str or Engine
+        How the latent function is integrated out.
+    link : {"probit", "logit", "cloglog"}
+        Distribution of the noise.
+    objective : str, optional
+        What stands for the log probability of `y`; default is the engine's evidence.
+    categories : sequence, optional
+        All labels in order, the unobserved ones included.
+    unlabeled : DataFrame or array_like, optional
+        Rows without a label.
+    lengthscale, amplitude, noise, thresholds : optional
+        A number fixes the parameter; a distribution such as ``pm.HalfNormal.dist(1)``, or a variable of the model on
+        the stack, replaces its prior. Amplitude, noise and thresholds share one scale: the amplitude is one
+        unless you say otherwise.
+    noise_fraction : optional
+        Only for engines that regress on the labels (``"plsor"``): the share of the labels' variance, `amplitude`², that is
+        white noise.
+    standardize : bool, optional
+        Centre and scale the attributes; default is to do so unless you give a covariance of your own, whose
+        parameters are in your units.
+
+    Returns
+    -------
+    pm.Model
+        The model on the stack if there is one, else a new one.
+
+    Notes
+    -----
+    Default priors, weakly informative: ``lengthscale ~ LogNormal(½ log d, 1)`` in standard deviations of the
+    attributes, ``noise ~ LogNormal(−1, 1.5)``, and thresholds such that the category probabilities of a new row are
+    uniform over the simplex. For ``engine="plsor"`` the latent function is in label units: ``amplitude ~ LogNormal(log sd(y), 0.5)``
+    is the standard deviation of a noisy label, ``noise_fraction ~ Beta(1.5, 1.5)``, ``noise ~ LogNormal(−1, 1)``.
+
+    Examples
+    --------
+    >>> import pmordinal as pmo
+    >>> model = pmo.gp_model([[0.0], [1.0], [2.0], [3.0]], [1, 1, 2, 3])
+    >>> [v.name for v in model.free_RVs]
+    ['lengthscale', 'noise', 'thresholds']
+    """
+    own = cov_func is not None and not isinstance(cov_func, type)
+    table, _ = feature_table.learn(X, standardize=(not own) if standardize is None else standardize)
+    labels = label_table.encode(y, categories)
+    if own and lengthscale is not None:
+        raise ValueError("lengthscale belongs to the default covariance; yours has its own")
+    engine = get_engine(engine)
+    if noise_fraction is not None and not engine.in_label_units:
+        raise ValueError(f"noise_fraction belongs to engine='plsor'; {engine.name!r} has none")
+    d = len(table.names)
+    begin = {"lengthscale": np.sqrt(d)}  # κ = 1/d [CG2005, footnote 6]
+    model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else pm.Model()
+    with model:
+        _add_coords(model, X, table, labels)
+        if engine.in_label_units:
+            codes = labels.codes[labels.observed]
+            spread = max(codes.std(), 0.1)
+            default = pm.LogNormal.dist(np.log(spread), 0.5)
+            amplitude = _variable("amplitude", default if amplitude is None else amplitude)
+            begin |= {"amplitude": spread, "noise_fraction": 0.5, "noise": 0.5}
+            begin["thresholds"] = np.arange(labels.n_classes - 1) + 1 - labels.n_classes / 2
+        else:
+            amplitude = _variable("amplitude", 1.0 if amplitude is None else amplitude)
+        if own:
+            cov = cov_func
+        else:
+            default = pm.LogNormal.dist(0.5 * np.log(d), 1.0, shape=d if ard else ())
+            scale = _variable(
+                "lengthscale",
+                default if lengthscale is None else lengthscale,
+                dims="feature" if ard else None,
+            )
+            cov = (cov_func or pm.gp.cov.ExpQuad)(d, ls=scale)
+        if engine.in_label_units:
+            share = pm.Beta.dist(1.5, 1.5) if noise_fraction is None else noise_fraction
+            share = _variable("noise_fraction", share)
+            cov = amplitude**2 * (1.0 - share) * cov + pm.gp.cov.WhiteNoise(amplitude * pt.sqrt(share))
+        elif not (isinstance(amplitude, pt.TensorConstant) and float(amplitude.data) == 1.0):
+            cov = amplitude**2 * cov
+        width = 1.0 if engine.in_label_units else 1.5
+        noise = _variable("noise", pm.LogNormal.dist(-1.0, width) if noise is None else noise)
+        if thresholds is None:
+            thresholds = threshold_prior(
+                "thresholds",
+                labels.n_classes,
+                scale=pt.sqrt(amplitude**2 + noise**2),
+                link=link,
+                dims="threshold",
+            )
+        else:
+            thresholds = _variable("thresholds", thresholds, dims="threshold")
+        MarginalOrdinal(cov, engine, link).marginal_likelihood(
+            "y",
+            X,
+            y,
+            thresholds,
+            noise,
+            categories=categories,
+            objective=objective,
+            unlabeled=unlabeled,
+            features=table,
+            start=begin,
+            dims="obs",
+        )
+    return model
+
+
+def linear_model(
+    X,
+    y,
+    link: str | Link = "probit",
+    *,
+    categories=None,
+    coefficients=None,
+    thresholds=None,
+    standardize: bool = True,
+) -> pm.Model:
+    """Return a PyMC model of ordinal labels with a linear predictor: the cumulative-link baseline.
+
+    Parameters
+    ----------
+    X : DataFrame or array_like, shape (n, d)
+    y : array_like, shape (n,)
+        Labels; rows with a missing one are left out of the likelihood, since they carry no information on
+        the coefficients.
+    link : {"probit", "logit", "cloglog"}
+    categories : sequence, optional
+        All labels in order.
+    coefficients, thresholds : optional
+        Number, distribution or model variable instead of the default prior.
+    standardize : bool
+        Centre and scale the attributes, so that coefficients are per standard deviation.
+
+    Returns
+    -------
+    pm.Model
+
+    Notes
+    -----
+    Default priors: ``coefficients ~ Normal(0, 1.5)``, and thresholds such that the category probabilities at the
+    mean attributes are uniform over the simplex. The noise is one.
+
+    Examples
+    --------
+    >>> import pmordinal as pmo
+    >>> model = pmo.linear_model([[0.0], [1.0], [2.0], [3.0]], [1, 1, 2, 3], link="logit")
+    >>> [v.name for v in model.free_RVs]
+    ['coefficients', 'thresholds']
+    """
+    table, rows = feature_table.learn(X, standardize=standardize)
+    labels = label_table.encode(y, categories)
+    if len(rows) != labels.codes.size:
+        raise ValueError(f"X has {len(rows)} rows and y has {labels.codes.size} labels")
+    model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else pm.Model()
+    with model:
+        _add_coords(model, X, table, labels)
+        default = pm.Normal.dist(0.0, 1.5, shape=len(table.names))
+        beta = _variable(
+            "coefficients", default if coefficients is None else coefficients, dims="feature"
+        )
+        if thresholds is None:
+            b = threshold_prior("thresholds", labels.n_classes, link=link, dims="threshold")
+        else:
+            b = _variable("thresholds", thresholds, dims="threshold")
+        seen = labels.observed
+        eta = pt.sum(rows[seen] * beta, axis=-1)
+        Ordinal("y", eta, b, link=link, observed=labels.codes[seen], dims="obs")
+    return model
+
+
+def _add_coords(model: pm.Model, X, table, labels) -> None:
+    index = (
+        X.index.to_numpy()
+        if isinstance(X, pd.DataFrame | pd.Series)
+        else np.arange(labels.codes.size)
+    )
+    if not pd.Index(index).is_unique:
+        index = np.arange(labels.codes.size)
+    model.add_coords(
+        {
+            "obs": index[labels.observed],
+            "feature": list(table.names),
+            "threshold": labels.threshold_names,
+            "class": labels.class_names,
+        }
+    )
+
+
+def _variable(name: str, value, dims: str | None = None):
+    """Return a number as a constant, a distribution as a new variable, a variable as it is."""
+    model = pm.modelcontext(None)
+    if not isinstance(value, pt.TensorVariable):
+        array = np.asarray(value, dtype=float)
+        if not np.all(np.isfinite(array)):
+            raise ValueError(f"{name} must be finite, got {value}")
+        return pt.as_tensor(array)
+    if value.name in model.named_vars:
+        return value
+    if value.owner is not None and is_random(value.owner.op):
+        return model.register_rv(value, name, dims=(dims,) if dims else None)
+    return value

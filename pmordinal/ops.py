@@ -1,0 +1,274 @@
+"""PyTensor Ops around the numerical layers: an ordinal log probability, and an engine's objective.
+
+Each is one multi-output Op whose later outputs are the gradients of the first, so that value and
+gradient are computed together, once. Second derivatives are refused rather than taken as zero.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numba
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.gradient import DisconnectedType, disconnected_type, grad_not_implemented
+from pytensor.graph import Apply, Op
+from pytensor.link.numba.dispatch.basic import get_numba_type, numba_funcify, numba_njit
+
+from pmordinal.engines import Engine
+from pmordinal.features import Features
+from pmordinal.gram import Gram, Kernel
+from pmordinal.labels import Labels
+from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.linalg import factor_psd
+from pmordinal.links import Link
+from pmordinal.objectives import OBJECTIVES
+from pmordinal.posterior import Gradient, Posterior, Start
+from pmordinal.smoothing import interval_terms
+from pmordinal.threads import blas_threads
+
+
+class NumpyOp(Op):
+    """Op that works in vectorised NumPy or BLAS: compiled graphs call its `perform`."""
+
+
+@numba_funcify.register(NumpyOp)
+def _numba_numpy_op(op, node, **kwargs):
+    signature = numba.types.Tuple([get_numba_type(out.type) for out in node.outputs])
+    single = len(node.outputs) == 1
+
+    def call(inputs):
+        storage = [[None] for _ in node.outputs]
+        op.perform(node, inputs, storage)
+        return tuple(cell[0] for cell in storage)
+
+    @numba_njit
+    def perform(*inputs):
+        with numba.objmode(ret=signature):
+            ret = call(inputs)
+        return ret[0] if single else ret
+
+    return perform
+
+
+class ValueWithGradient(NumpyOp):
+    """Op whose outputs are a value and, after it, its derivative by each differentiable input."""
+
+    n_differentiable: int
+
+    def connection_pattern(self, node):
+        """Connect every output with the differentiable inputs, also the gradients (see pullback)."""
+        rows = [[True] * len(node.outputs)] * self.n_differentiable
+        return rows + [[False] * len(node.outputs)] * (len(node.inputs) - self.n_differentiable)
+
+    def pullback(self, inputs, outputs, cotangents):
+        """Multiply the stored derivatives with the value's cotangent."""
+        if any(not isinstance(c.type, DisconnectedType) for c in cotangents[1:]):
+            message = f"second derivatives of {self} are not implemented"
+            return [grad_not_implemented(self, i, x, message) for i, x in enumerate(inputs)]
+        grads = [cotangents[0] * out for out in outputs[1:]]
+        return grads + [disconnected_type()] * (len(inputs) - len(grads))
+
+
+class IntervalLogProb(ValueWithGradient):
+    """log P(lower < η + noise·e ≤ upper), elementwise, and its four first derivatives.
+
+    Parameters
+    ----------
+    link : Link
+        Distribution of e.
+    """
+
+    __props__ = ("link",)
+    n_differentiable = 4
+
+    def __init__(self, link: Link):
+        self.link = link
+
+    def make_node(self, eta, lower, upper, noise):
+        """Broadcast the four inputs against each other."""
+        inputs = pt.broadcast_arrays(
+            *(pt.cast(pt.as_tensor(x), "float64") for x in (eta, lower, upper, noise))
+        )
+        return Apply(self, inputs, [inputs[0].type() for _ in range(5)])
+
+    def infer_shape(self, node, shapes):
+        """Give every output the common shape."""
+        return [shapes[0]] * 5
+
+    def perform(self, node, inputs, outputs):
+        """Evaluate the link's interval formulas."""
+        eta, lower, upper, noise = inputs
+        terms = interval_terms(self.link, lower, upper, eta, noise)
+        results = (
+            terms.value,
+            terms.d1,
+            terms.lower[0],
+            terms.upper[0],
+            terms.log_noise[0] / noise,
+        )
+        for cell, value in zip(outputs, results, strict=True):
+            cell[0] = np.asarray(value, dtype="float64")
+
+
+class LinkQuantile(NumpyOp):
+    """F⁻¹(p), elementwise, from both tails p and 1 − p so that neither loses its digits.
+
+    Parameters
+    ----------
+    link : Link
+        Distribution F.
+    """
+
+    __props__ = ("link",)
+
+    def __init__(self, link: Link):
+        self.link = link
+
+    def make_node(self, p, upper):
+        """Take the probabilities below and above."""
+        p, upper = pt.as_tensor(p), pt.as_tensor(upper)
+        return Apply(self, [p, upper], [p.type()])
+
+    def infer_shape(self, node, shapes):
+        """Give the output the shape of the input."""
+        return [shapes[0]]
+
+    def perform(self, node, inputs, outputs):
+        """Evaluate the link's quantile function."""
+        p, upper = inputs
+        low = p < 0.5
+        tails = (
+            self.link.quantile(np.where(low, p, 0.5)),
+            self.link.upper_quantile(np.where(low, 0.5, upper)),
+        )
+        outputs[0][0] = np.where(low, *tails).astype("float64")
+
+
+class PriorLatent(NumpyOp):
+    """A draw f = R z of the Gaussian process at the training rows, R Rᵀ = K, from white noise z.
+
+    Parameters
+    ----------
+    problem : Problem
+    """
+
+    __props__ = ("problem",)
+
+    def __init__(self, problem: "Problem"):
+        self.problem = problem
+
+    def make_node(self, z, *values):
+        """Take white noise and the kernel's parameters."""
+        return Apply(self, [z, *map(pt.as_tensor, values)], [z.type()])
+
+    def infer_shape(self, node, shapes):
+        """Give the output the shape of the noise."""
+        return [shapes[0]]
+
+    def perform(self, node, inputs, outputs):
+        """Factorise the covariance matrix, singular or not, and colour the noise."""
+        z, *values = inputs
+        R = factor_psd(Gram(self.problem.kernel, self.problem.X, values).matrix)
+        outputs[0][0] = R @ z[: R.shape[1]]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """All that an evidence needs besides the parameters: data, engine, objective, names.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Lowered covariance.
+    X : ndarray, shape (n, d)
+        Labelled rows, in the units of the kernel.
+    labels : Labels
+        The training labels and what they are called.
+    features : Features
+        How the user's table becomes rows.
+    engine : Engine
+    objective : str
+    link : Link
+    unlabeled : ndarray, shape (m, d)
+        Rows without a label.
+    scale_is_free : bool
+        Whether amplitude, noise and thresholds can be multiplied together: only priors hold them.
+    start : mapping of str to ndarray
+        Where to start optimising, by the names of the model's variables.
+    cache : dict
+        Holds the last solution, for warm starts.
+    """
+
+    kernel: Kernel
+    X: np.ndarray
+    labels: Labels
+    features: Features
+    engine: Engine
+    objective: str
+    link: Link
+    unlabeled: np.ndarray
+    scale_is_free: bool = False
+    start: Mapping[str, np.ndarray] = field(default_factory=dict)
+    cache: dict[str, Start] = field(default_factory=dict, repr=False)
+
+    def posterior(self, values, thresholds, noise, y, warm: bool = True) -> Posterior:
+        """Run the engine at the given parameters, from the last solution if `warm`."""
+        likelihood = OrdinalLikelihood(thresholds, float(noise), self.link)
+        gram = Gram(self.kernel, self.X, values)
+        start = self.cache.get("start") if warm else None
+        posterior = self.engine(gram, y, likelihood, start)
+        if posterior.status.converged:
+            self.cache["start"] = posterior.start
+        return posterior
+
+    def evaluate(self, values, thresholds, noise, y) -> tuple[float, Gradient]:
+        """Return the objective and its gradient."""
+        with blas_threads(len(self.X)):
+            return OBJECTIVES[self.objective](self.posterior(values, thresholds, noise, y))
+
+
+class OrdinalEvidence(ValueWithGradient):
+    """An engine's objective as a function of kernel parameters, thresholds and noise.
+
+    Parameters
+    ----------
+    problem : Problem
+        Data, covariance, engine and objective.
+    """
+
+    __props__ = ("problem",)
+
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        self.n_differentiable = len(problem.kernel.parameters) + 2
+
+    def make_node(self, *inputs):
+        """Take the kernel's parameters, the thresholds, the noise and the class codes."""
+        *floats, y = inputs
+        floats = [pt.cast(pt.as_tensor(x), "float64") for x in floats]
+        outputs = [pt.scalar(dtype="float64"), *(x.type() for x in floats)]
+        return Apply(self, [*floats, pt.cast(pt.as_tensor(y), "int64")], outputs)
+
+    def infer_shape(self, node, shapes):
+        """Give each gradient its input's shape."""
+        return [(), *shapes[: self.n_differentiable]]
+
+    def perform(self, node, inputs, outputs):
+        """Run the engine; where it breaks down the value is −∞, which samplers reject."""
+        *values, thresholds, noise, y = inputs
+        value, grads = -np.inf, [np.zeros_like(x) for x in inputs[:-1]]
+        if _usable(*values, thresholds, noise) and noise > 0 and np.all(np.diff(thresholds) > 0):
+            try:
+                result, gradient = self.problem.evaluate(values, thresholds, noise, y)
+            except np.linalg.LinAlgError:  # the covariance overflowed
+                pass
+            else:
+                parts = [*gradient.parameters, gradient.thresholds, gradient.log_noise / noise]
+                if _usable(result, *parts):
+                    value, grads = result, parts
+        for cell, result, x in zip(outputs, [value, *grads], [0.0, *inputs[:-1]], strict=True):
+            cell[0] = np.asarray(result, dtype="float64").reshape(np.shape(x))
+
+
+def _usable(*arrays) -> bool:
+    return all(np.all(np.isfinite(a)) for a in arrays)

@@ -1,0 +1,59 @@
+"""One-dimensional rules for log-concave integrands whose features are no finer than one unit."""
+
+from functools import cache
+
+import numpy as np
+
+
+@cache
+def sinh_rule(n_nodes: int = 97, reach: float = 4.6) -> tuple[np.ndarray, np.ndarray]:
+    """Return nodes and log weights of the trapezoidal rule after x = sinh(t).
+
+    The nodes are dense around the origin and reach to ±sinh(reach) ≈ ±50, so that both Gaussian and
+    exponential tails are covered when the rule is centred at the integrand's mode. The
+    trapezoidal rule converges exponentially for such analytic integrands.
+
+    Returns
+    -------
+    nodes : ndarray, shape (n_nodes,)
+    log_weights : ndarray, shape (n_nodes,)
+
+    Examples
+    --------
+    >>> x, log_w = sinh_rule()
+    >>> integral = np.exp(log_w - np.abs(x) - np.log1p(np.exp(-np.abs(x))) * 2).sum()
+    >>> bool(abs(integral - 1) < 1e-13)  # the logistic density
+    True
+    """
+    t = np.linspace(-reach, reach, n_nodes)
+    return np.sinh(t), np.log(np.cosh(t) * (t[1] - t[0]))
+
+
+def find_mode(slope_and_curvature, start: np.ndarray, end: np.ndarray, steps: int = 120):
+    """Return the root of a decreasing function between `start` and `end`, one per entry.
+
+    Newton steps, replaced by bisection where they leave the bracket or do not halve (on a slope like
+    eᶻ each would be one unit long); good to 1e-3, which is all that centring a rule needs.
+
+    Parameters
+    ----------
+    slope_and_curvature : callable
+        Maps x to (slope, curvature = −d slope/dx > 0).
+    start, end : ndarray, shape (n,)
+        Ends of the bracket, in any order.
+    """
+    low, high = np.minimum(start, end), np.maximum(start, end)
+    x = start.astype(float)
+    previous = np.full(x.shape, np.inf)
+    for _ in range(steps):
+        slope, curvature = slope_and_curvature(x)
+        low = np.where(slope > 0, x, low)
+        high = np.where(slope > 0, high, x)
+        step = slope / curvature
+        newton = (x + step >= low) & (x + step <= high) & (np.abs(step) <= 0.5 * previous)
+        new = np.where(newton, x + step, 0.5 * (low + high))
+        previous = np.abs(new - x)
+        x = new
+        if (previous <= 1e-3).all():
+            break
+    return x

@@ -1,0 +1,131 @@
+"""The DataTree contract, held by running ArviZ on it."""
+
+import arviz as az
+import numpy as np
+import pandas as pd
+import pytest
+
+import pmordinal as pmo
+from pmordinal.datatree import draw_latent
+
+GROUPS = {
+    "posterior",
+    "posterior_predictive",
+    "log_likelihood",
+    "sample_stats",
+    "observed_data",
+    "constant_data",
+}
+
+
+@pytest.fixture(scope="module")
+def fit():
+    data = pmo.datasets.wine()
+    levels = ["mild", "light", "medium", "strong", "harsh"]
+    data["rating"] = data["rating"].cat.rename_categories(levels)
+    data.index = [f"row{i}" for i in range(len(data))]
+    return pmo.fit(
+        pmo.gp_model(data[["temperature", "contact"]], data["rating"]), progressbar=False
+    )
+
+
+@pytest.fixture(scope="module")
+def tree(fit):
+    return fit.to_datatree(draws=800, seed=3)
+
+
+def test_groups_and_names(fit, tree):
+    assert GROUPS <= set(tree.children)
+    posterior = tree["posterior"]
+    assert {"lengthscale", "noise", "thresholds", "f"} <= set(posterior.data_vars)
+    assert posterior.sizes["draw"] == 800
+    assert posterior["threshold"].values.tolist() == [
+        "mild|light",
+        "light|medium",
+        "medium|strong",
+        "strong|harsh",
+    ]
+    assert posterior["obs"].values[:2].tolist() == ["row0", "row1"]
+    np.testing.assert_allclose(posterior["thresholds"].values[0, -1], fit.thresholds)
+    stats = tree["sample_stats"]
+    assert stats["engine"].item() == fit.engine
+    assert stats["converged"].values.all()
+    assert tree["posterior_predictive"]["y"].dtype.kind == "i"
+    assert tree["constant_data"]["label"].values.tolist()[-1] == "harsh"
+    np.testing.assert_array_equal(tree["observed_data"]["y"].values, fit.posterior.y)
+    assert set(np.unique(tree["constant_data"]["X"].values)) == {0.0, 1.0}  # the user's units
+
+
+def test_draws_have_the_posterior_moments(fit):
+    f, *_ = draw_latent(fit.posterior, 20_000, np.random.default_rng(5))
+    p = fit.posterior
+    K, S = p.gram.matrix, p.root_precision
+    B = np.eye(len(S)) + S[:, None] * K * S
+    A = K - K @ (S[:, None] * np.linalg.solve(B, S[:, None] * K))
+    scale = np.sqrt(np.diag(A))
+    # Monte-Carlo errors: 1/√20000 = 0.007 standard deviations for means, the same for correlations
+    assert np.abs((f.mean(0) - p.mean) / scale).max() < 0.035
+    assert np.abs((np.cov(f.T) - A) / np.outer(scale, scale)).max() < 0.05
+
+
+def test_log_densities_recover_the_evidence(fit):
+    """E_q exp(log_p − log_q) is the evidence: exact up to Monte-Carlo error, unlike Laplace's own."""
+    _, log_p, log_q, log_lik = draw_latent(fit.posterior, 20_000, np.random.default_rng(6))
+    w = log_p - log_q
+    estimate = w.max() + np.log(np.exp(w - w.max()).mean())
+    weights = np.exp(w - w.max())
+    error = weights.std() / weights.mean() / np.sqrt(len(w))
+    ep_free_check = -85.0  # generous: a slip of a normaliser moves it by tens of nats
+    assert abs(estimate - fit.log_evidence) < 0.5 + 5 * error
+    assert estimate < ep_free_check + 60
+    assert log_lik.shape == (20_000, fit.posterior.y.size)
+
+
+def test_predictive_draws_follow_the_class_probabilities(fit):
+    tree = fit.to_datatree(draws=4000, seed=8)
+    y = tree["posterior_predictive"]["y"].values[0]
+    frequencies = np.stack([(y == k).mean(0) for k in range(5)], 1)
+    mean, var = fit.posterior.mean, fit.posterior.variance
+    expected = fit.posterior.likelihood.probabilities(mean, var)
+    assert np.abs(frequencies - expected).max() < 0.04  # five Monte-Carlo standard errors
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # constant draws
+def test_summary(tree):
+    table = az.summary(tree)
+    assert "thresholds[mild|light]" in table.index
+    assert np.isfinite(table.loc["f[row0]", "mean"])
+
+
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter:UserWarning")
+def test_loo_agrees_with_the_cavities(fit, tree):
+    psis = az.loo(tree, pointwise=True)
+    ours = fit.posterior.leave_one_out.value.sum()
+    assert abs(psis.elpd - ours) < 2.0
+    comparison = az.compare({"a": tree, "b": tree})
+    assert len(comparison) == 2
+
+
+def test_pava_and_pit_plots(tree):
+    from matplotlib import pyplot as plt
+
+    assert az.plot_ppc_pava(tree, data_type="ordinal") is not None
+    assert az.plot_loo_pit(tree) is not None
+    plt.close("all")
+
+
+def test_seed_and_errors(fit):
+    a, b = fit.to_datatree(draws=5, seed=1), fit.to_datatree(draws=5, seed=1)
+    np.testing.assert_array_equal(a["posterior"]["f"], b["posterior"]["f"])
+    with pytest.raises(ValueError, match="draws"):
+        fit.to_datatree(draws=0)
+    with pytest.raises(ValueError, match="hyper"):
+        fit.to_datatree(hyper="everything")
+
+
+def test_duplicated_rows_need_no_jitter():
+    """K is singular: draws exist, and conflicting duplicates share their latent value exactly."""
+    X = pd.DataFrame({"x": [0.0, 0.0, 1.0, 1.0, 2.0]})
+    fit = pmo.fit(pmo.gp_model(X, [0, 1, 1, 2, 2]), progressbar=False)
+    f = fit.to_datatree(draws=50, seed=0)["posterior"]["f"].values[0]
+    np.testing.assert_allclose(f[:, 0], f[:, 1], atol=1e-10)
