@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench clean
+.PHONY: help demo test test-all lint bench docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -29,5 +29,8 @@ lint: $(STAMP) ## rewrite the code in the house format
 bench: $(STAMP) ## time the engines in units of a Cholesky factorisation
 	@$(BIN)/python benchmarks/engines.py
 
+docs: $(STAMP) ## build the documentation into docs/_build
+	@$(BIN)/python -m sphinx -W -q -b html docs docs/_build
+
 clean: ## remove the environment and all caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis pmordinal-demo
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis pmordinal-demo docs/_build

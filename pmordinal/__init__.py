@@ -1,7 +1,7 @@
 """Gaussian-process ordinal regression for PyMC.
 
-The public names are loaded when first used, so that the light parts (`pmordinal.modl`) do not import
-PyMC.
+The public names are loaded when first used, so that the light parts (`pmordinal.modl`) do not
+import PyMC.
 """
 
 from importlib import import_module
@@ -17,14 +17,21 @@ _HOME = {
     "EP": "engines",
     "Laplace": "engines",
     "PLSOR": "engines",
+    "SparseADF": "engines",
+    "LinearARD": "gram",
     "Precomputed": "gram",
+    "select_features": "selection",
     "thresholds": "priors",
     "Ordinal": "distributions",
     "MarginalOrdinal": "gp",
     "gp_model": "models",
     "fit": "fitting",
     "OrdinalFit": "fitted",
+    "SemiSupervisedFit": "semisupervised",
     "load": "storage",
+    "loo": "diagnostics",
+    "scores": "diagnostics",
+    "rank_methods": "diagnostics",
     "linear_model": "models",
 }
 
@@ -34,17 +41,21 @@ __all__ = [*_HOME, *_MODULES]
 
 if TYPE_CHECKING:
     from pmordinal import datasets, modl, plots
+    from pmordinal.diagnostics import loo, rank_methods, scores
     from pmordinal.distributions import Ordinal
-    from pmordinal.engines import ENGINES, EP, PLSOR, Laplace
+    from pmordinal.engines import ENGINES, EP, PLSOR, Laplace, SparseADF
     from pmordinal.errors import ConvergenceWarning
     from pmordinal.fitted import OrdinalFit
     from pmordinal.fitting import fit
     from pmordinal.gp import MarginalOrdinal
-    from pmordinal.gram import Precomputed
+    from pmordinal.gram import LinearARD, Precomputed
     from pmordinal.links import LINKS
     from pmordinal.models import gp_model, linear_model
     from pmordinal.objectives import OBJECTIVES
     from pmordinal.priors import thresholds
+    from pmordinal.selection import select_features
+    from pmordinal.semisupervised import SemiSupervisedFit
+    from pmordinal.storage import load
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ def main(arguments: list[str] | None = None) -> int:
         "demo", help="fit the wine ratings: a table, a picture and a DataTree"
     )
     demo.add_argument("--out", type=Path, default=Path("pmordinal-demo"), help="folder to write to")
-    demo.add_argument("--engine", default="laplace", help="inference engine")
+    demo.add_argument("--engine", default="ep", help="inference engine")
     options = parser.parse_args(arguments)
     try:
         from pmordinal import demo as demonstration

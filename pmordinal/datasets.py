@@ -19,18 +19,20 @@ _WINE = """
 def wine() -> pd.DataFrame:
     """Return the bitterness of white wines as rated by nine judges, 72 rows.
 
-    Grapes were crushed cold or warm, with or without contact between juice and skins; two bottles of
-    each of the four wines were rated by every judge on a scale from 1 (least) to 5 (most bitter).
+    Grapes were crushed cold or warm, with or without contact between juice and skins; two bottles
+    of each of the four wines were rated by every judge on a scale from 1 (least) to 5 (most
+    bitter).
 
     Returns
     -------
     DataFrame
-        Columns ``temperature``, ``contact``, ``judge`` (categorical), ``bottle`` (integer) and ``rating`` (ordered).
+        Columns ``temperature``, ``contact``, ``judge`` (categorical), ``bottle`` (integer) and
+        ``rating`` (ordered).
 
     References
     ----------
-    Randall, J. H. (1989). The analysis of sensory data by generalised linear models. Biometrical Journal
-    31(7), 781–793.
+    Randall, J. H. (1989). The analysis of sensory data by generalised linear models. Biometrical
+    Journal 31(7), 781–793.
 
     Examples
     --------

@@ -4,9 +4,8 @@ import arviz as az
 import numpy as np
 import xarray as xr
 
-from pmordinal import checks, linalg
+from pmordinal import checks
 from pmordinal.fitted import OrdinalFit
-from pmordinal.posterior import Posterior
 from pmordinal.threads import blas_threads
 
 
@@ -17,7 +16,10 @@ def to_datatree(fit: OrdinalFit, draws: int = 1000, hyper: str = "point", seed=N
     rng = np.random.default_rng(seed)
     posterior, likelihood = fit.posterior, fit.posterior.likelihood
     with blas_threads(posterior.y.size):
-        f, log_p, log_q, log_likelihood = draw_latent(posterior, draws, rng)
+        latent = posterior.draw(draws, rng)
+    f = latent.f
+    log_likelihood = likelihood.log_prob(np.tile(posterior.y, draws), f.ravel()).value
+    log_likelihood = log_likelihood.reshape(draws, -1)
     constant = {
         k: np.broadcast_to(v, (1, draws, *np.shape(v))).copy() for k, v in fit.point.items()
     }
@@ -31,8 +33,8 @@ def to_datatree(fit: OrdinalFit, draws: int = 1000, hyper: str = "point", seed=N
             "posterior_predictive": {"y": likelihood.draw(f, rng)[None]},
             "log_likelihood": {"y": log_likelihood[None]},
             "sample_stats": {
-                "log_p": log_p[None],
-                "log_q": log_q[None],
+                "log_p": (latent.log_prior + log_likelihood.sum(1))[None],
+                "log_q": latent.log_q[None],
                 "converged": np.full((1, draws), fit.status.converged),
             },
             "observed_data": {"y": posterior.y},
@@ -63,37 +65,3 @@ def to_datatree(fit: OrdinalFit, draws: int = 1000, hyper: str = "point", seed=N
     )
     tree["constant_data"] = xr.DataTree(tree["constant_data"].to_dataset().merge(labels))
     return tree
-
-
-def draw_latent(posterior: Posterior, draws: int, rng: np.random.Generator):
-    """Return draws of f with their log densities.
-
-    The draws are f = f₀ − K S B⁻¹ (S f₀ + e) + h with f₀ ~ N(0, K) and e ~ N(0, I), which never inverts K.
-    Densities are with respect to white noise z, f = R z and R Rᵀ = K, so that they exist for singular K.
-
-    Returns
-    -------
-    f : ndarray, shape (draws, n)
-    log_p : ndarray, shape (draws,)
-        log p(y, f) at the hyperparameters.
-    log_q : ndarray, shape (draws,)
-        Log density of the Gaussian approximation, normalised.
-    log_likelihood : ndarray, shape (draws, n)
-    """
-    K, S, W = posterior.gram.matrix, posterior.root_precision, posterior.precision
-    R = linalg.factor_psd(K)
-    z0 = rng.standard_normal((R.shape[1], draws))
-    f0 = R @ z0
-    e = rng.standard_normal(f0.shape)
-    c = posterior.alpha[:, None] - S[:, None] * linalg.solve(posterior.factor, S[:, None] * f0 + e)
-    z = z0 + R.T @ c
-    f = f0 + K @ c
-    log_prior = -0.5 * (z * z).sum(0) - 0.5 * R.shape[1] * np.log(2 * np.pi)
-    y = np.tile(posterior.y, draws)
-    terms = posterior.likelihood.log_prob(y, f.T.ravel())
-    log_likelihood = terms.value.reshape(draws, -1)
-    # q(f) = N(f; 0, K) Π exp(ν f − ½ W f²) / Z, ν = α + W h
-    nu = posterior.alpha + W * posterior.mean
-    log_sites = nu @ f - 0.5 * W @ (f * f)
-    log_Z = 0.5 * nu @ posterior.mean - 0.5 * linalg.log_det(posterior.factor)
-    return f.T, log_prior + log_likelihood.sum(1), log_prior + log_sites - log_Z, log_likelihood

@@ -25,7 +25,8 @@ class Ordinal:
     eta : tensor_like
         Predictor, of any shape: linear, spline, BART, Gaussian process.
     thresholds : tensor_like, shape (r − 1,) or (..., r − 1)
-        Increasing; with leading dimensions, one row for each entry of `eta` (thresholds by rater, say).
+        Increasing; with leading dimensions, one row for each entry of `eta` (thresholds by rater,
+        say).
     noise : tensor_like
         Scale s, one for all or one for each entry of `eta`.
     link : {"probit", "logit", "cloglog"}

@@ -16,8 +16,8 @@ def effects(
 ) -> xr.Dataset:
     """Return average predictions along one attribute, or over the combinations of several.
 
-    Each training row (or an even selection of them) is given every value in turn, its other attributes as
-    they are, and the predictions are averaged.
+    Each training row (or an even selection of them) is given every value in turn, its other
+    attributes as they are, and the predictions are averaged.
 
     Parameters
     ----------
@@ -32,7 +32,8 @@ def effects(
     Returns
     -------
     Dataset
-        ``probs`` (value, class), ``latent`` (value) and ``sd`` (value), the root mean posterior variance.
+        ``probs`` (value, class), ``latent`` (value) and ``sd`` (value), the root mean posterior
+        variance.
 
     Examples
     --------

@@ -7,6 +7,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from pmordinal.levels import show
+
 
 @dataclass(frozen=True)
 class Column:
@@ -96,7 +98,7 @@ class Features:
                 hint = ", or X.reshape(1, -1) for one row" if np.ndim(X) == 1 else ""
                 raise ValueError(
                     f"{name} must have {len(wanted)} column(s), got {len(data)}: "
-                    f"pass {_show(wanted)} in this order{hint}"
+                    f"pass {show(wanted)} in this order{hint}"
                 )
         else:
             needed = set(wanted)
@@ -104,7 +106,7 @@ class Features:
             lost = [column for column in wanted if column not in place]
             if lost:
                 raise ValueError(
-                    f"{name} lacks the column(s) {_show(lost)}, it has {_show(names)}: add or "
+                    f"{name} lacks the column(s) {show(lost)}, it has {show(names)}: add or "
                     "rename them, or pass X.to_numpy() to go by position"
                 )
             _check_unique([column for column in names if column in needed], name)
@@ -367,7 +369,7 @@ def _block(values: Any, column: Column, name: str) -> np.ndarray:
         row = int(np.argmax(codes < 0))
         raise ValueError(
             f"{where} has a level that was not there when the model was fitted, "
-            f"{str(values[row])!r} in row {row}; known are {_show(column.levels)}: "
+            f"{str(values[row])!r} in row {row}; known are {show(column.levels)}: "
             "recode it, or fit with a categorical that declares it"
         )
     return (codes[:, None] == np.arange(len(column.levels))).astype(np.float64)
@@ -395,9 +397,3 @@ def _numbers(values: Any, where: str) -> np.ndarray:
     else:
         remedy = "make all its values numbers, or all of them text"
     raise TypeError(f"{where} is not numeric ({what}): {remedy}")
-
-
-def _show(values: Any, limit: int = 8) -> str:
-    items = [repr(value) for value in values]
-    more = f", … ({len(items)} in all)" if len(items) > limit else ""
-    return ", ".join(items[:limit]) + more

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
-from pmordinal.checks import one_of
+from pmordinal.checks import finite_array, one_of
 from pmordinal.features import Features
 from pmordinal.labels import Labels
 from pmordinal.posterior import Posterior
@@ -28,6 +29,8 @@ class FitStatus:
     message : str
     objectives : tuple of float
         The optimum that each start reached.
+    log_evidence_correction : float, optional
+        The engine's estimate of what its evidence misses, in nats.
     """
 
     converged: bool
@@ -36,6 +39,7 @@ class FitStatus:
     seconds: float
     message: str
     objectives: tuple[float, ...]
+    log_evidence_correction: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +93,7 @@ class OrdinalFit:
         """The engine's log P(y | hyperparameters)."""
         return self.posterior.log_evidence
 
-    def predict(self, Xnew, kind: str = "probs"):
+    def predict(self, Xnew, kind: str = "probs", *, rule="mode"):
         """Return predictions for new rows.
 
         Parameters
@@ -97,29 +101,53 @@ class OrdinalFit:
         Xnew : DataFrame or array_like, shape (m, d)
             In the units of the training table.
         kind : {"probs", "class", "cumulative", "latent", "rank"}
-            Class probabilities; the most probable label, of the kind you gave; P(y ≤ k) for all classes but the last;
-            mean and standard deviation of the latent function; the expected class position, counted
-            from zero.
+            Class probabilities; the most probable label, of the kind you gave; P(y ≤ k) for all
+            classes but the last; mean and standard deviation of the latent function; the expected
+            class position, counted from zero.
+        rule : {"mode", "median"} or array_like, shape (r, r)
+            For ``kind="class"``: the most probable class; the median one, which minimises the
+            expected absolute error; or the class of least expected cost, where ``rule[k, j]`` is
+            the cost of saying j when k is true.
 
         Returns
         -------
         DataArray, shape (m, r), (m, r − 1) or (m,); labels; or a Dataset with ``mean`` and ``sd``
         """
+        X = self.features.transform(Xnew, name="Xnew")
+        return self._predict(X, {"obs": _row_names(Xnew, len(X))}, kind, rule)
+
+    def _predict(self, X: np.ndarray, rows: dict, kind: str, rule):
+        """Return predictions for rows in the units of the covariance."""
         one_of("kind", kind, KINDS)
-        mean, var = self.posterior.latent(self.features.transform(Xnew, name="Xnew"))
-        rows = {"obs": _row_names(Xnew, mean.size)}
+        mean, var = self.posterior.latent(X)
         if kind == "latent":
             data = {"mean": ("obs", mean), "sd": ("obs", np.sqrt(var))}
             return xr.Dataset(data, coords=rows)
         probs = self.posterior.likelihood.probabilities(mean, var)
         if kind == "class":
-            return self.labels.decode(probs.argmax(1))
+            return self.labels.decode(decide(probs, rule))
         if kind == "rank":
             return xr.DataArray(probs @ np.arange(self.labels.n_classes), rows, name="rank")
         if kind == "cumulative":
             names = {"threshold": self.labels.threshold_names}
             return xr.DataArray(probs.cumsum(1)[:, :-1], rows | names, name="cumulative")
         return xr.DataArray(probs, rows | {"class": self.labels.class_names}, name="probs")
+
+    def relevance(self) -> pd.Series:
+        """Return how much each attribute matters, the largest first.
+
+        It is the papers' ARD parameter κ = 1/ℓ² (for `LinearARD` its weight) times the variance of
+        the attribute, so that it does not depend on units. The covariance must have one
+        length-scale for each attribute.
+        """
+        gram = self.posterior.gram
+        kappa = gram.kernel.relevance(gram.values, gram.X.shape[1])
+        if kappa is None:
+            raise ValueError(
+                "relevance needs one length-scale for each attribute: fit with ard=True"
+            )
+        series = pd.Series(kappa * gram.X.var(0), index=list(self.features.names), name="relevance")
+        return series.sort_values(ascending=False)
 
     def effects(self, feature, n_grid: int = 60) -> xr.Dataset:
         """Return average predictions along an attribute; see `pmordinal.effects.effects`."""
@@ -158,11 +186,13 @@ class OrdinalFit:
         counts = dict(zip(self.labels.class_names, self.labels.counts.tolist(), strict=True))
         unlabeled = f", {len(self.unlabeled)} unlabelled" if len(self.unlabeled) else ""
         state = "" if self.status.converged else " (not converged)"
+        correction = self.status.log_evidence_correction
+        missed = "" if correction is None else f" (estimated error {-correction:+.3f})"
         lines = [
             f"OrdinalFit: {self.engine}, {self.posterior.likelihood.link.name} link, "
             f"{self.posterior.y.size} rows{unlabeled}, {len(self.features.names)} features",
             f"  classes      {counts}",
-            f"  log evidence {self.log_evidence:.3f}",
+            f"  log evidence {self.log_evidence:.3f}{missed}",
             f"  loo          {self.posterior.leave_one_out.value.sum():.3f}",
             f"  noise        {self.noise:.4g}",
         ]
@@ -177,6 +207,33 @@ class OrdinalFit:
             f"{self.status.seconds:.2f} s{state}"
         )
         return "\n".join(lines)
+
+
+def decide(probs: np.ndarray, rule) -> np.ndarray:
+    """Return the class code that a decision rule picks from each row of probabilities.
+
+    Parameters
+    ----------
+    probs : ndarray, shape (m, r)
+    rule : {"mode", "median"} or array_like, shape (r, r)
+        See `OrdinalFit.predict`.
+
+    Examples
+    --------
+    >>> probs = np.array([[0.45, 0.15, 0.4]])
+    >>> decide(probs, "mode"), decide(probs, "median")
+    (array([0]), array([1]))
+    """
+    if isinstance(rule, str):
+        one_of("rule", rule, ("mode", "median"))
+        if rule == "mode":
+            return probs.argmax(1)
+        return (probs.cumsum(1) < 0.5).sum(1)
+    cost = finite_array("rule", rule, ndim=2)
+    r = probs.shape[1]
+    if cost.shape != (r, r):
+        raise ValueError(f"rule: a cost matrix must have shape {(r, r)}, got {cost.shape}")
+    return (probs @ cost).argmin(1)
 
 
 def _row_names(X, n: int) -> np.ndarray:

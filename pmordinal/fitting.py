@@ -2,7 +2,9 @@
 
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -18,13 +20,19 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from scipy.optimize import minimize
 
 from pmordinal import checks
+from pmordinal.engines import Engine
 from pmordinal.errors import ConvergenceWarning
 from pmordinal.fitted import FitStatus, OrdinalFit
 from pmordinal.ops import OrdinalEvidence, Problem
+from pmordinal.posterior import Posterior
 from pmordinal.threads import blas_threads
 
 # The graph is tiny (priors and transforms around one Op): interpreting it beats compiling it.
 INTERPRET = Mode(linker="py", optimizer="merge")
+WALL = 1e10  # what the optimiser sees where the objective is not finite
+GAIN = 1e-3  # of the objective for each row, below which there is no other round
+
+type Report = Callable[[str], None]
 
 
 def fit(
@@ -37,6 +45,8 @@ def fit(
     start: dict | None = None,
     seed: int | np.random.Generator | None = None,
     max_evaluations: int = 500,
+    semisupervised: bool = False,
+    proportions=None,
 ) -> OrdinalFit:
     """Return the fit of an ordinal Gaussian process at its best hyperparameters.
 
@@ -47,23 +57,31 @@ def fit(
     objective : str, optional
         What to maximise instead of the model's own objective.
     starts : int
-        Starting points. The first is the papers' (noise 1, κ = 1/d, b_1 = −1, Δ = 2/r); the others are scattered around
-        it, and the best optimum wins.
+        Starting points. The first is the papers' (noise 1, κ = 1/d, b_1 = −1, Δ = 2/r); the others
+        are scattered around it, and the best optimum wins.
     progressbar : bool
         Show the progress.
     priors : bool
-        Maximise the posterior density of the unconstrained (log, ordered) hyperparameters: type-II maximum
-        a posteriori. False leaves the priors out: evidence maximisation.
+        Maximise the posterior density of the unconstrained (log, ordered) hyperparameters: type-II
+        maximum a posteriori. False leaves the priors out: evidence maximisation.
     start : dict, optional
         Values to start from, by variable name, in the variables' own units.
     seed : int or Generator, optional
         For the scattered starts.
     max_evaluations : int
         Evaluations of the objective, for each start.
+    semisupervised : bool
+        Learn from the rows without a label too, by matching their class proportions; see
+        `fit_semisupervised`. Else they are marginalised, which leaves the fit as if they were not
+        there.
+    proportions : array_like, shape (r,), optional
+        Class proportions of the unlabelled rows; default is those of the labels. Only with
+        `semisupervised`.
 
     Returns
     -------
     OrdinalFit
+        A `SemiSupervisedFit` if `semisupervised`.
 
     Examples
     --------
@@ -75,6 +93,22 @@ def fit(
     """
     starts = checks.integer("starts", starts, minimum=1)
     max_evaluations = checks.integer("max_evaluations", max_evaluations, minimum=1)
+    if semisupervised:
+        from pmordinal.semisupervised import fit_semisupervised
+
+        return fit_semisupervised(
+            model,
+            objective,
+            starts,
+            progressbar,
+            priors=priors,
+            start=start,
+            seed=seed,
+            max_evaluations=max_evaluations,
+            proportions=proportions,
+        )
+    if proportions is not None:
+        raise ValueError("proportions are those of the unlabelled rows: pass semisupervised=True")
     began = time.perf_counter()
     target = Target(model, objective, priors)
     points = target.starting_points(starts, start or {}, np.random.default_rng(seed))
@@ -82,13 +116,19 @@ def fit(
     with blas_threads(n), _progress(progressbar) as progress:
         task = progress.add_task("fit", total=None, info="")
 
-        def show(count: int, best: float) -> None:
-            progress.update(
-                task, info=f"{count} evaluations, {target.problem.objective} {best:.4f}"
-            )
+        def report(text: str) -> None:
+            progress.update(task, info=text)
 
-        runs = [target.maximise(point, max_evaluations, show) for point in points]
+        runs: list[Run] = []
+        for point in points:
+            runs.append(target.climb(point, max_evaluations, report))
+            if runs[-1].interrupted:
+                break
     best = max(runs, key=lambda run: run.value)
+    if not np.isfinite(best.value):
+        raise ValueError(
+            f"the {target.problem.objective} is not finite where the fit starts: give other values with start="
+        )
     status = FitStatus(
         converged=best.converged,
         evaluations=sum(run.evaluations for run in runs),
@@ -112,6 +152,8 @@ class Run:
     evaluations: int
     iterations: int
     message: str
+    interrupted: bool = False
+    engine: Engine | None = None
 
 
 class Target:
@@ -122,9 +164,17 @@ class Target:
     model : pm.Model
     objective : str, optional
     priors : bool
+    adapt : callable, optional
+        Makes of the model's problem the one to solve.
     """
 
-    def __init__(self, model: pm.Model, objective: str | None = None, priors: bool = True):
+    def __init__(
+        self,
+        model: pm.Model,
+        objective: str | None = None,
+        priors: bool = True,
+        adapt: Callable[[Problem], Problem] | None = None,
+    ):
         self.model = model
         total = (
             model.logp(jacobian=True)
@@ -132,7 +182,8 @@ class Target:
             else model.logp(vars=model.observed_RVs, jacobian=False)
         )
         node = find_evidence(total)
-        self.problem: Problem = node.op.problem
+        # a copy, so that what the engine selects here stays here
+        self.problem: Problem = replace(node.op.problem, cache={})
         if self.problem.scale_is_free and not priors:
             raise ValueError(
                 "priors=False: amplitude, noise and thresholds are all free, so that only their priors fix "
@@ -140,21 +191,25 @@ class Target:
             )
         if objective is not None and objective != self.problem.objective:
             checks.one_of("objective", objective, self.problem.engine.objectives)
-            self.problem = replace(self.problem, objective=objective, cache={})
-            other = OrdinalEvidence(self.problem).make_node(*node.inputs)
-            total = graph_replace([total], {node.outputs[0]: other.outputs[0]})[0]
+            self.problem = replace(self.problem, objective=objective)
+        if adapt is not None:
+            self.problem = adapt(self.problem)
+        self.engine = self.problem.engine
+        loose = self.engine.loosened(self.problem.objective)
+        self.problem = replace(self.problem, engine=loose, cache={})
+        other = OrdinalEvidence(self.problem).make_node(*node.inputs)
+        total = graph_replace([total], {node.outputs[0]: other.outputs[0]})[0]
         values = model.value_vars
         self.initial = model.initial_point(random_seed=0)
         parts = cast(list, pytensor.grad(total, values, disconnected_inputs="ignore"))
-        gradient = [pt.flatten(g) for g in parts]
-        outputs, joined = join_nonshared_inputs(
-            point=self.initial,
-            inputs=values,
-            outputs=[total, pt.concatenate(gradient), *node.inputs[:-1]],
-            make_inputs_shared=False,
-        )
-        self._objective = pytensor.function([joined], outputs[:2], mode=INTERPRET)
-        self._inputs = pytensor.function([joined], outputs[2:], mode=INTERPRET)
+        gradient = pt.concatenate([pt.zeros(0), *(pt.flatten(g) for g in parts)])
+        outputs, joined = [total, gradient, *node.inputs[:-1]], pt.dvector()
+        if values:  # there are none where everything is fixed
+            outputs, joined = join_nonshared_inputs(
+                point=self.initial, inputs=values, outputs=outputs, make_inputs_shared=False
+            )
+        self._objective = _interpreted(joined, outputs[:2])
+        self._inputs = _interpreted(joined, outputs[2:])
         self._named = model.compile_fn(
             model.unobserved_value_vars, inputs=values, mode=INTERPRET, point_fn=False
         )
@@ -173,29 +228,87 @@ class Target:
             rv = free[name]
             slot = self.model.rvs_to_values[rv].name
             shape = np.shape(point[slot])
-            value = pt.as_tensor(np.broadcast_to(np.asarray(value, dtype=float), shape))
+            if np.shape(value) not in ((), shape):
+                raise ValueError(
+                    f"start: {name!r} has shape {shape}, got a value of shape {np.shape(value)}"
+                )
+            moved = pt.as_tensor(np.broadcast_to(np.asarray(value, dtype=float), shape))
             transform = self.model.rvs_to_transforms[rv]
             if transform is not None:
-                value = transform.forward(value, *rv.owner.inputs)
-            point[slot] = value.eval(mode=INTERPRET)
+                moved = transform.forward(moved, *rv.owner.inputs)
+            with np.errstate(divide="ignore", invalid="ignore"):  # checked here
+                moved = moved.eval(mode=INTERPRET)
+            if np.all(np.isfinite(moved)):
+                point[slot] = moved
+            elif name in given:
+                raise ValueError(
+                    f"start: {name!r} cannot be {value}: it is outside its prior's support"
+                )
         x = DictToArrayBijection.map({v.name: point[v.name] for v in self.model.value_vars})
         self._map_info = x.point_map_info
         return [x.data, *(x.data + rng.normal(size=x.data.shape) for _ in range(count - 1))]
 
+    def climb(self, x: np.ndarray, max_evaluations: int, report: Report) -> Run:
+        """Let the engine choose what it holds fixed, maximise, and so on in turns while that helps.
+
+        It ends when a turn gains less than GAIN for each row; the best turn counts.
+        """
+        n = len(self.problem.X)
+        evaluations = iterations = 0
+        best: Run | None = None
+        for turn in range(self.problem.engine.turns):
+            head = f"round {turn + 1}, " if self.problem.engine.turns > 1 else ""
+            try:
+                self.select(x, turn, partial(_report_after, report, head))
+            except KeyboardInterrupt:
+                if best is None:
+                    raise
+                message = f"interrupted in round {turn + 1}: the best round before it is kept"
+                best = replace(best, converged=False, message=message, interrupted=True)
+                break
+
+            def show(count: int, value: float, head=head) -> None:
+                text = self.problem.engine.describe(self.problem.objective, value, n)
+                report(f"{head}{count} evaluations, {text}")
+
+            run = self.maximise(x, max_evaluations - evaluations, show)
+            evaluations, iterations = evaluations + run.evaluations, iterations + run.iterations
+            run = replace(run, engine=self.problem.cache.get("engine"))
+            gain = run.value - (-np.inf if best is None else best.value)
+            if best is None or gain > 0:
+                best, x = run, run.x
+            elif run.interrupted:
+                best = replace(best, converged=False, message=run.message, interrupted=True)
+            if not gain > GAIN * n or best.interrupted or evaluations >= max_evaluations:
+                break
+        assert best is not None
+        return replace(best, evaluations=evaluations, iterations=iterations)
+
+    def select(self, x: np.ndarray, turn: int = 0, report: Report | None = None) -> None:
+        """Let the engine choose at the hyperparameters `x` what it holds fixed."""
+        *values, thresholds, noise = self._inputs(x)
+        codes = self.problem.labels.codes[self.problem.labels.observed]
+        self.problem.select(values, thresholds, noise, codes, turn, report)
+
     def maximise(self, x0: np.ndarray, max_evaluations: int, show) -> Run:
         """Run L-BFGS from `x0`, with the objective scaled by 1/n."""
         n = len(self.problem.X)
-        best = -np.inf
-        count = 0
+        best, best_x = -np.inf, x0
+        count = steps = 0
+
+        def step(intermediate_result):
+            nonlocal steps
+            steps += 1
 
         def negative(x):
-            nonlocal best, count
+            nonlocal best, best_x, count
             value, gradient = self._objective(x)
             count += 1
-            best = max(best, float(value))
+            if value > best:
+                best, best_x = float(value), x.copy()
             show(count, best)
-            if not np.isfinite(value):  # a wall: finite, so that the line search can step back
-                return 1e10, np.zeros_like(x)
+            if not np.isfinite(value):  # finite, so that the line search can step back
+                return WALL, np.zeros_like(x)
             return -float(value) / n, -gradient / n
 
         options = {
@@ -204,8 +317,20 @@ class Target:
             "ftol": 1e-7,
             "gtol": 1e-5,
         }
-        found = minimize(negative, x0, jac=True, method="L-BFGS-B", options=options)
+        if x0.size == 0:
+            return Run(x0, float(self._objective(x0)[0]), True, 1, 0, "nothing to optimise")
+        try:
+            found = minimize(
+                negative, x0, jac=True, method="L-BFGS-B", options=options, callback=step
+            )
+        except KeyboardInterrupt:
+            if not np.isfinite(best):
+                raise
+            message = f"interrupted after {count} evaluations: the best so far is kept"
+            return Run(best_x, best, False, count, steps, message, interrupted=True)
         message = found.message if isinstance(found.message, str) else found.message.decode()
+        if found.fun >= WALL:  # it began on the wall, where the gradient is zero
+            return Run(found.x, -np.inf, False, count, found.nit, message)
         return Run(found.x, -found.fun * n, bool(found.success), count, found.nit, message)
 
     def named_values(self, x: np.ndarray) -> dict[str, np.ndarray]:
@@ -216,12 +341,20 @@ class Target:
         slots = {v.name for v in self.model.value_vars} - {v.name for v in self.model.free_RVs}
         return {k: np.asarray(v) for k, v in zip(names, values, strict=True) if k not in slots}
 
-    def result(self, run: Run, status: FitStatus) -> OrdinalFit:
-        """Return the fit at the optimum of `run`."""
-        *values, thresholds, noise = self._inputs(run.x)
+    def posterior(self, x: np.ndarray) -> Posterior:
+        """Return the engine's posterior at the hyperparameters `x`."""
+        *values, thresholds, noise = self._inputs(x)
         codes = self.problem.labels.codes[self.problem.labels.observed]
         with blas_threads(len(codes)):
-            posterior = self.problem.posterior(values, thresholds, noise, codes)
+            return self.problem.posterior(values, thresholds, noise, codes)
+
+    def result(self, run: Run, status: FitStatus) -> OrdinalFit:
+        """Return the fit at the optimum of `run`."""
+        exact = run.engine or self.problem.engine
+        if exact == self.problem.engine:  # nothing was selected: back to the user's tolerance
+            exact = self.engine
+        self.problem.cache["engine"] = exact
+        posterior = self.posterior(run.x)
         if not posterior.status.converged:
             warnings.warn(
                 f"{self.problem.engine.name}: {posterior.status.message}",
@@ -234,13 +367,21 @@ class Target:
             dims=dict(self.model.named_vars_to_dims),
             objective=self.problem.objective,
             objective_value=run.value,
-            status=status,
+            status=replace(status, log_evidence_correction=posterior.log_evidence_correction),
             engine=self.problem.engine.name,
             labels=self.problem.labels,
             features=self.problem.features,
             unlabeled=self.problem.unlabeled,
-            index=np.asarray(self.model.coords.get("obs", np.arange(len(codes)))),
+            index=np.asarray(self.model.coords.get("obs", np.arange(posterior.y.size))),
         )
+
+
+def _interpreted(joined, outputs):
+    return pytensor.function([joined], outputs, mode=INTERPRET, on_unused_input="ignore")
+
+
+def _report_after(report: Report, head: str, text: str) -> None:
+    report(head + text)
 
 
 def find_evidence(graph):

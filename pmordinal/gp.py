@@ -29,8 +29,8 @@ class MarginalOrdinal:
     cov_func : pm.gp.cov.Covariance
         Covariance of the latent function, with random variables as parameters.
     engine : str or Engine
-        How the latent function is integrated out: ``"laplace"``, or an instance with options such as
-        ``pmo.Laplace(tol=1e-10)``.
+        How the latent function is integrated out: ``"ep"``, ``"laplace"``, …, or an instance with options such
+        as ``pmo.EP(tol=1e-10)``.
     link : {"probit", "logit", "cloglog"}
         Distribution of the noise on the latent function.
 
@@ -48,9 +48,7 @@ class MarginalOrdinal:
     True
     """
 
-    def __init__(
-        self, cov_func, engine: str | Engine = "laplace", link: str | Link = "probit"
-    ) -> None:
+    def __init__(self, cov_func, engine: str | Engine = "ep", link: str | Link = "probit") -> None:
         if not isinstance(cov_func, pm.gp.cov.BaseCovariance):
             raise TypeError(
                 f"cov_func must be a pm.gp.cov covariance, got {type(cov_func).__name__}; a matrix "
@@ -84,7 +82,8 @@ class MarginalOrdinal:
         X : DataFrame or array_like, shape (n, d)
             Rows, in the units of the covariance.
         y : array_like, shape (n,)
-            Labels: ordered categorical, integers, or anything with `categories`. Missing labels are marginalised.
+            Labels: ordered categorical, integers, or anything with `categories`. Missing labels are
+            marginalised.
         thresholds : tensor_like, shape (r − 1,)
             Increasing, see `thresholds`.
         noise : tensor_like

@@ -1,13 +1,23 @@
 """The user's labels at the border: codes 0, …, r−1 inside, the same labels and dtype outside."""
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+
+from pmordinal.levels import (
+    check_categories,
+    check_levels,
+    check_types,
+    infer_levels,
+    plain,
+    refuse,
+    show,
+    unknown_labels,
+)
 
 _MISSING = -1
 
@@ -148,7 +158,7 @@ class Labels:
         array([0, 1, 2])
         """
         categories = tuple(_interval_from_json(category) for category in data["categories"])
-        _check_levels(categories, "the saved labels", given=False)
+        check_levels(categories, "the saved labels", given=False)
         codes = np.array(codes, dtype=np.int64)
         return cls(codes, categories, kind=str(data["kind"]), dtype=str(data["dtype"]))
 
@@ -186,35 +196,35 @@ def encode(y: Any, categories: Iterable[Any] | None = None, name: str = "y") -> 
     if missing.all():
         raise ValueError(f"{name} has no label at all, all {len(values)} are missing: label some")
     present = values[~missing].tolist()
-    _check_types(present if declared is None else declared, name)
+    check_types(present if declared is None else declared, name)
 
     if categories is not None:
-        levels = _check_categories(categories)
+        levels = check_categories(categories)
         if declared is not None and not set(declared) <= set(levels):
             lost = [level for level in declared if level not in set(levels)]
             raise ValueError(
                 f"categories must hold every level of the categorical {name}, but lacks "
-                f"{_show(lost)}: add them, or drop unused ones with remove_unused_categories()"
+                f"{show(lost)}: add them, or drop unused ones with remove_unused_categories()"
             )
     elif declared is not None:
         if not ordered:
             raise ValueError(
-                f"{name} is an unordered categorical with levels {_show(declared)}: pass "
+                f"{name} is an unordered categorical with levels {show(declared)}: pass "
                 "categories=[...] from lowest to highest, or make it ordered "
                 "(pandas: y.cat.set_categories([...], ordered=True); "
                 "polars: y.cast(pl.Enum([...])))"
             )
         levels = declared
     else:
-        levels = _infer_levels(present, name)
-    _check_levels(levels, name, given=categories is not None)
+        levels = infer_levels(present, name)
+    check_levels(levels, name, given=categories is not None)
 
     place = {level: code for code, level in enumerate(levels)}
     codes = np.full(len(values), _MISSING, dtype=np.int64)
     codes[~missing] = [place.get(value, _MISSING - 1) for value in present]
     strangers = codes == _MISSING - 1
     if strangers.any():
-        raise _unknown_labels(values[strangers], int(np.argmax(strangers)), levels, name)
+        raise unknown_labels(values[strangers], int(np.argmax(strangers)), levels, name)
     if kind == "enum" and not all(isinstance(level, str) for level in levels):
         kind = "categorical"
     return Labels(codes, levels, kind, _dtype_for(levels, kind, dtype, bool(missing.any())))
@@ -241,7 +251,7 @@ def _read(y: Any, name: str) -> tuple[np.ndarray, str, str, tuple[Any, ...] | No
     if isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
         y = pd.Categorical(y)
         kind = "enum" if kind == "enum" else "categorical"
-        declared, ordered = tuple(map(_plain, y.categories)), bool(y.ordered)
+        declared, ordered = tuple(map(plain, y.categories)), bool(y.ordered)
         lookup = _as_array((*declared, None), "object")  # code -1 takes the last, None
         return lookup[y.codes], kind, str(y.categories.dtype), declared, ordered
 
@@ -261,7 +271,7 @@ def _read(y: Any, name: str) -> tuple[np.ndarray, str, str, tuple[Any, ...] | No
             "pass one column, or y.ravel() if it is a single column already"
         )
     if raw.dtype.kind in "MmcSV":
-        _refuse(f"dtype {raw.dtype}", name)
+        refuse(f"dtype {raw.dtype}", name)
     values = raw.astype(object)
     if dtype == "list":
         dtype = _list_dtype(values)
@@ -281,120 +291,6 @@ def _list_dtype(values: np.ndarray) -> str:
         case "string":
             return "str" if full else "object"
     return "object"
-
-
-def _check_types(values: Sequence[Any], name: str, infinite: bool = False) -> None:
-    allowed = (str, bool, int, float, np.bool_, np.integer, np.floating, pd.Interval)
-    for kind in {type(value) for value in values}:
-        if not issubclass(kind, allowed):
-            _refuse(kind.__name__, name)
-    for value in set(values):
-        if isinstance(value, pd.Interval):
-            _check_types([value.left, value.right], name, infinite=True)
-        elif isinstance(value, (float, np.floating)) and np.isinf(value) and not infinite:
-            raise ValueError(
-                f"{name} holds {value}, which is not a label: "
-                "replace it by a level, or by NaN if the label is missing"
-            )
-
-
-def _refuse(what: str, name: str) -> None:
-    lower = what.lower()
-    if re.search("date|time|period", lower):
-        remedy = "turn dates and times into levels first, e.g. with pd.cut or .dt.year"
-    elif re.search(r"bytes|\|s\d", lower):
-        remedy = "turn bytes into text first, e.g. with np.char.decode(y)"
-    else:
-        remedy = "labels are integers, text, bools or an ordered categorical: convert them"
-    raise TypeError(f"{name} holds labels of type {what}: {remedy}")
-
-
-def _check_categories(categories: Any) -> tuple[Any, ...]:
-    if isinstance(categories, (str, bytes, set, frozenset, Mapping)) or not isinstance(
-        categories, Iterable
-    ):
-        raise TypeError(
-            f"categories must be a list of levels from lowest to highest, got {categories!r}"
-        )
-    levels = tuple(map(_plain, categories))
-    if any(level is None or level is pd.NA or level != level for level in levels):
-        raise ValueError(
-            "categories hold a missing value: leave it out, missing labels need no level"
-        )
-    _check_types(levels, "categories")
-    return levels
-
-
-def _infer_levels(present: list[Any], name: str) -> tuple[Any, ...]:
-    """Return the levels of labels whose order is known without `categories`."""
-    inferred = pd.api.types.infer_dtype(present, skipna=False)
-    if inferred == "boolean":
-        return (False, True)
-    if inferred not in ("integer", "floating", "mixed-integer-float"):
-        found = sorted({str(value) for value in present})
-        what = "text" if inferred == "string" else "mixed labels"
-        raise ValueError(
-            f"{name} holds {what}, whose order is not known; the levels found are {_show(found)}: "
-            "pass categories=[...] from lowest to highest"
-        )
-    fractions = dict.fromkeys(value for value in present if value != int(value))
-    if fractions:
-        raise ValueError(
-            f"{name} holds numbers that are not whole ({_show(fractions)}), so its levels are not "
-            "known: bin a measurement with pd.cut or pd.qcut, or pass categories=[...] if these "
-            "are the levels"
-        )
-    levels = sorted({int(value) for value in present})
-    low, high = levels[0], levels[-1]
-    if high - low + 1 > len(levels):
-        if high - low < 20:
-            missing = _show([k for k in range(low, high) if k not in set(levels)])
-            all_of_them, these = f"{list(range(low, high + 1))}", f"{levels}"
-        else:
-            missing = f"{high - low + 1 - len(levels)} values"
-            all_of_them, these = f"range({low}, {high + 1})", "sorted(set(y))"
-        raise ValueError(
-            f"{name} has a gap: levels {_show(levels)} but not {missing}. Pass "
-            f"categories={all_of_them} if those are levels nobody chose, or "
-            f"categories={these} if they don't exist"
-            + ("; bin a measurement with pd.qcut" if len(levels) > 20 else "")
-        )
-    return tuple(levels)
-
-
-def _check_levels(levels: tuple[Any, ...], name: str, given: bool) -> None:
-    source = "categories" if given else f"the levels of {name}"
-    if len(set(levels)) < len(levels):
-        twice = dict.fromkeys(level for level in levels if levels.count(level) > 1)
-        raise ValueError(f"{source} hold {_show(twice)} more than once: list each level once")
-    if len(levels) < 2:
-        raise ValueError(
-            f"{source} must be two or more, got {_show(levels) or 'none'}: "
-            "declare the levels that were not observed with categories=[...]"
-        )
-    names = [str(level) for level in levels]
-    if len(set(names)) < len(names):
-        same = [level for level in levels if names.count(str(level)) > 1]
-        raise ValueError(f"{source} hold levels that read the same, {_show(same)}: rename them")
-    if len({"|".join(pair) for pair in pairwise(names)}) < len(names) - 1:
-        raise ValueError(f"{source} give two thresholds one name: rename the levels with a '|'")
-
-
-def _unknown_labels(
-    strangers: np.ndarray, row: int, levels: tuple[Any, ...], name: str
-) -> ValueError:
-    unknown = list(dict.fromkeys(strangers.tolist()))
-    hint = "add them to categories, correct them, or make them NaN if they mean missing"
-    twins = [level for level in levels if str(level) == str(unknown[0])]
-    if twins:
-        hint = (
-            f"{unknown[0]!r} is {type(unknown[0]).__name__} in {name} but "
-            f"{type(twins[0]).__name__} in categories, use one type"
-        )
-    return ValueError(
-        f"{name} holds labels that are not in categories: {_show(unknown)} "
-        f"(first in row {row}); the categories are {_show(levels, 10)}: {hint}"
-    )
 
 
 def _dtype_for(levels: tuple[Any, ...], kind: str, dtype: str, missing: bool) -> str:
@@ -423,16 +319,11 @@ def _as_array(levels: tuple[Any, ...], dtype: str) -> Any:
     return array.to_numpy() if isinstance(array, pd.arrays.NumpyExtensionArray) else array
 
 
-def _plain(value: Any) -> Any:
-    """Return a NumPy scalar as the Python one."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def _interval_to_json(value: Any) -> Any:
     # pd.cut labels its bins by intervals, often with infinite ends, which JSON lacks.
     if not isinstance(value, pd.Interval):
         return value
-    ends = [str(end) if np.isinf(end) else _plain(end) for end in (value.left, value.right)]
+    ends = [str(end) if np.isinf(end) else plain(end) for end in (value.left, value.right)]
     return {"interval": ends, "closed": value.closed}
 
 
@@ -441,9 +332,3 @@ def _interval_from_json(value: Any) -> Any:
         return value
     left, right = (float(end) if isinstance(end, str) else end for end in value["interval"])
     return pd.Interval(left, right, closed=value["closed"])
-
-
-def _show(values: Iterable[Any], limit: int = 5) -> str:
-    items = [repr(_plain(value)) for value in values]
-    more = f", … ({len(items)} in all)" if len(items) > limit else ""
-    return ", ".join(items[:limit]) + more

@@ -1,7 +1,7 @@
 """The ordinal likelihood P(y | f) = F((b_{y+1} − f)/s) − F((b_y − f)/s) [CG2005, eq. 5].
 
-Engines ask it two things: `log_prob`, its logarithm at latent values, and `tilted`, the logarithm of its
-average over a Gaussian. Both come with all derivatives, and neither tells which link it is.
+Engines ask it two things: `log_prob`, its logarithm at latent values, and `tilted`, the logarithm
+of its average over a Gaussian. Both come with all derivatives, and neither tells which link it is.
 """
 
 from dataclasses import dataclass, field
@@ -10,6 +10,7 @@ import numpy as np
 
 from pmordinal.links import Link, get_link
 from pmordinal.smoothing import Terms, interval_terms, smooth
+from pmordinal.tails import log_smooth
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,8 @@ class OrdinalLikelihood:
     def tilted(self, y: np.ndarray, mean: np.ndarray, var: np.ndarray) -> Terms:
         """Return log ∫ P(y | f) N(f; mean, var) df with its derivatives in the mean.
 
-        Closed form for links that are closed under Gaussian smoothing (s² → s² + var), else by quadrature in
-        log space. The derivative in `var` is (L'' + L'²)/2, for every link.
+        Closed form for links that are closed under Gaussian smoothing (s² → s² + var), else by
+        quadrature in log space. The derivative in `var` is (L'' + L'²)/2, for every link.
 
         Parameters
         ----------
@@ -90,6 +91,18 @@ class OrdinalLikelihood:
         if self.link.closed_form_smoothing:
             return interval_terms(self.link, lower, upper, mean, self.noise, var)
         return smooth(self.link, lower, upper, mean, self.noise, np.sqrt(var))
+
+    def log_tilted(self, y: np.ndarray, mean: np.ndarray, var: np.ndarray) -> np.ndarray:
+        """Return the value of `tilted` alone, for many data at a time; to six digits at least.
+
+        Parameters
+        ----------
+        y : ndarray of int
+        mean, var : ndarray
+            Of shapes that broadcast with `y`.
+        """
+        lower, upper = self.bounds(y)
+        return log_smooth(self.link, lower, upper, mean, self.noise, var)
 
     def probabilities(self, mean: np.ndarray, var: np.ndarray) -> np.ndarray:
         """Return P(y = k) under f ~ N(mean, var) for every class [CG2005, eq. 18].

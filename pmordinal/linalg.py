@@ -4,15 +4,45 @@ K itself is never factorised: duplicated inputs make it singular, and no jitter 
 its eigenvalues above one.
 """
 
+import threading
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.linalg import blas, lapack
 
 PANEL = 64  # columns of B built at a time
+MOST_BYTES = 2**24  # of a matrix that is kept for the next call
 BLOCK = 128  # order of the blocks in which a triangle is mirrored
-SMALLEST = 64  # order below which a triangle is inverted in one piece
+SMALLEST, LARGEST = 64, 800  # between these orders a triangle is inverted by halves
+
+
+class Workspace(threading.local):
+    """Matrices to work in, of one order, kept from call to call unless they are large.
+
+    The system hands out fresh memory page by page, which takes as long as a factorisation does for
+    a few matrices of order 1000. Nothing that a caller sees may live here.
+    """
+
+    def __init__(self) -> None:
+        self._n = 0
+        self._kept: dict[str, np.ndarray] = {}
+
+    def matrix(self, name: str, n: int, dtype: DTypeLike) -> np.ndarray:
+        """Return the Fortran-ordered n × n matrix of that name; what is in it is anybody's."""
+        if n != self._n:
+            self._kept.clear()
+            self._n = n
+        if name not in self._kept:
+            new = np.empty((n, n), dtype=dtype, order="F")
+            if new.nbytes > MOST_BYTES:
+                return new
+            self._kept[name] = new
+        return self._kept[name]
+
+
+WORKSPACE = Workspace()
 
 
 def cholesky_B(K: np.ndarray, S: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
@@ -71,21 +101,33 @@ def lower_inverse(L: np.ndarray) -> np.ndarray:
 
 
 def gram_of_columns(X: np.ndarray) -> np.ndarray:
-    """Return the lower triangle of Xᵀ X for a lower triangular X."""
-    return _lapack(X, "lauum")(X, lower=1)[0]
+    """Overwrite a lower triangular X with the lower triangle of Xᵀ X, and return it."""
+    return _lapack(X, "lauum")(X, lower=1, overwrite_c=1)[0]
 
 
-def triangular_inverse(L: np.ndarray) -> np.ndarray:
+def triangular_inverse(L: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Return L⁻¹, its upper triangle zero, whatever is in that of L.
 
-    By halves down to small blocks: LAPACK's own routine takes up to twice the time of this.
+    In the middle of the range by halves: there LAPACK's own routine takes up to twice the time.
+
+    Parameters
+    ----------
+    L : ndarray, shape (n, n)
+    out : ndarray, shape (n, n), optional
+        Fortran-ordered buffer for the result.
     """
     n = L.shape[0]
-    if n <= SMALLEST:
-        return _lapack(L, "trtri")(np.tril(L), lower=1)[0]
+    out = np.empty((n, n), dtype=L.dtype, order="F") if out is None else out
+    if not SMALLEST < n < LARGEST:
+        for i in range(0, n, BLOCK):
+            e = min(i + BLOCK, n)
+            out[:e, i:e] = 0.0
+            out[i:, i:e] = L[i:, i:e]
+            np.copyto(out[i:e, i:e], 0.0, where=_above_diagonal(e - i))
+        return _lapack(L, "trtri")(out, lower=1, overwrite_c=1)[0]
     trmm = blas.strmm if L.dtype == np.float32 else blas.dtrmm
     h = (n // 2 + 7) // 8 * 8
-    out = np.zeros((n, n), dtype=L.dtype, order="F")
+    out[:h, h:] = 0.0
     out[:h, :h] = upper = triangular_inverse(np.asfortranarray(L[:h, :h]))
     out[h:, h:] = lower = triangular_inverse(np.asfortranarray(L[h:, h:]))
     corner = trmm(-1.0, upper, np.array(L[h:, :h], order="F"), side=1, lower=1, overwrite_b=1)
@@ -153,20 +195,29 @@ class SiteCovariance:
     Parameters
     ----------
     Binv : ndarray, shape (n, n)
-        B⁻¹, of which the lower triangle is read.
+        B⁻¹, of which the lower triangle is read; kept, and its diagonal overwritten.
     W, S, diagonal : ndarray, shape (n,)
         Site precisions, their roots, and A_ii.
+    room : ndarray, shape (n, n), optional
+        Buffer for B⁻¹∘B⁻¹.
     """
 
-    def __init__(self, Binv: np.ndarray, W: np.ndarray, S: np.ndarray, diagonal: np.ndarray):
-        self.off = np.array(Binv, order="F")
-        np.fill_diagonal(self.off, 0.0)
-        self.W, self.S, self.diagonal = W, S, diagonal
+    def __init__(
+        self,
+        Binv: np.ndarray,
+        W: np.ndarray,
+        S: np.ndarray,
+        diagonal: np.ndarray,
+        room: np.ndarray | None = None,
+    ):
+        self.off = Binv
+        Binv.reshape(-1, order="A")[:: W.size + 1] = 0.0
+        self.W, self.S, self.diagonal, self.room = W, S, diagonal, room
 
     @cached_property
     def off_squared(self) -> np.ndarray:
         """The off-diagonal part of B⁻¹∘B⁻¹."""
-        return np.multiply(self.off, self.off)
+        return np.multiply(self.off, self.off, out=self.room)
 
     def times(self, x: np.ndarray) -> np.ndarray:
         """Return A x."""

@@ -20,7 +20,7 @@ def gp_model(
     cov_func=None,
     *,
     ard: bool = False,
-    engine: str | Engine = "laplace",
+    engine: str | Engine = "ep",
     link: str | Link = "probit",
     objective: str | None = None,
     categories=None,
@@ -42,8 +42,8 @@ def gp_model(
         Labels: ordered categorical, integers, or strings with `categories`. Missing labels are
         marginalised.
     cov_func : pm.gp.cov covariance, or a class of them, optional
-        Covariance of the latent function. A class, such as ``pm.gp.cov.Matern52``, gets the default length-scale;
-        default is ``pm.gp.cov.ExpQuad``.
+        Covariance of the latent function. A class, such as ``pm.gp.cov.Matern52``, gets the default
+        length-scale; default is ``pm.gp.cov.ExpQuad``.
     ard : bool
         One length-scale for each attribute.
     engine : str or Engine
@@ -57,15 +57,15 @@ def gp_model(
     unlabeled : DataFrame or array_like, optional
         Rows without a label.
     lengthscale, amplitude, noise, thresholds : optional
-        A number fixes the parameter; a distribution such as ``pm.HalfNormal.dist(1)``, or a variable of the model on
-        the stack, replaces its prior. Amplitude, noise and thresholds share one scale: the amplitude is one
-        unless you say otherwise.
+        A number fixes the parameter; a distribution such as ``pm.HalfNormal.dist(1)``, or a
+        variable of the model on the stack, replaces its prior. Amplitude, noise and thresholds
+        share one scale: the amplitude is one unless you say otherwise.
     noise_fraction : optional
-        Only for engines that regress on the labels (``"plsor"``): the share of the labels' variance, `amplitude`², that is
-        white noise.
+        Only for engines that regress on the labels (``"plsor"``): the share of the labels'
+        variance, `amplitude`², that is white noise.
     standardize : bool, optional
-        Centre and scale the attributes; default is to do so unless you give a covariance of your own, whose
-        parameters are in your units.
+        Centre and scale the attributes; default is to do so unless you give a covariance of your
+        own, whose parameters are in your units.
 
     Returns
     -------
@@ -74,10 +74,11 @@ def gp_model(
 
     Notes
     -----
-    Default priors, weakly informative: ``lengthscale ~ LogNormal(½ log d, 1)`` in standard deviations of the
-    attributes, ``noise ~ LogNormal(−1, 1.5)``, and thresholds such that the category probabilities of a new row are
-    uniform over the simplex. For ``engine="plsor"`` the latent function is in label units: ``amplitude ~ LogNormal(log sd(y), 0.5)``
-    is the standard deviation of a noisy label, ``noise_fraction ~ Beta(1.5, 1.5)``, ``noise ~ LogNormal(−1, 1)``.
+    Default priors, weakly informative: ``lengthscale ~ LogNormal(½ log d, 1)`` in standard
+    deviations of the attributes, ``noise ~ LogNormal(−1, 1.5)``, and thresholds such that the
+    category probabilities of a new row are uniform over the simplex. For ``engine="plsor"`` the
+    latent function is in label units: ``amplitude ~ LogNormal(log sd(y), 0.5)`` is the standard
+    deviation of a noisy label, ``noise_fraction ~ Beta(1.5, 1.5)``, ``noise ~ LogNormal(−1, 1)``.
 
     Examples
     --------
@@ -87,8 +88,9 @@ def gp_model(
     ['lengthscale', 'noise', 'thresholds']
     """
     own = cov_func is not None and not isinstance(cov_func, type)
-    table, _ = feature_table.learn(X, standardize=(not own) if standardize is None else standardize)
-    labels = label_table.encode(y, categories)
+    standardize = not own if standardize is None else standardize
+    table, rows = feature_table.learn(X, standardize=standardize)
+    labels = _matching(rows, label_table.encode(y, categories))
     if own and lengthscale is not None:
         raise ValueError("lengthscale belongs to the default covariance; yours has its own")
     engine = get_engine(engine)
@@ -121,7 +123,9 @@ def gp_model(
         if engine.in_label_units:
             share = pm.Beta.dist(1.5, 1.5) if noise_fraction is None else noise_fraction
             share = _variable("noise_fraction", share)
-            cov = amplitude**2 * (1.0 - share) * cov + pm.gp.cov.WhiteNoise(amplitude * pt.sqrt(share))
+            cov = amplitude**2 * (1.0 - share) * cov + pm.gp.cov.WhiteNoise(
+                amplitude * pt.sqrt(share)
+            )
         elif not (isinstance(amplitude, pt.TensorConstant) and float(amplitude.data) == 1.0):
             cov = amplitude**2 * cov
         width = 1.0 if engine.in_label_units else 1.5
@@ -168,8 +172,8 @@ def linear_model(
     ----------
     X : DataFrame or array_like, shape (n, d)
     y : array_like, shape (n,)
-        Labels; rows with a missing one are left out of the likelihood, since they carry no information on
-        the coefficients.
+        Labels; rows with a missing one are left out of the likelihood, since they carry no
+        information on the coefficients.
     link : {"probit", "logit", "cloglog"}
     categories : sequence, optional
         All labels in order.
@@ -184,8 +188,8 @@ def linear_model(
 
     Notes
     -----
-    Default priors: ``coefficients ~ Normal(0, 1.5)``, and thresholds such that the category probabilities at the
-    mean attributes are uniform over the simplex. The noise is one.
+    Default priors: ``coefficients ~ Normal(0, 1.5)``, and thresholds such that the category
+    probabilities at the mean attributes are uniform over the simplex. The noise is one.
 
     Examples
     --------
@@ -195,9 +199,7 @@ def linear_model(
     ['coefficients', 'thresholds']
     """
     table, rows = feature_table.learn(X, standardize=standardize)
-    labels = label_table.encode(y, categories)
-    if len(rows) != labels.codes.size:
-        raise ValueError(f"X has {len(rows)} rows and y has {labels.codes.size} labels")
+    labels = _matching(rows, label_table.encode(y, categories))
     model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else pm.Model()
     with model:
         _add_coords(model, X, table, labels)
@@ -213,6 +215,14 @@ def linear_model(
         eta = pt.sum(rows[seen] * beta, axis=-1)
         Ordinal("y", eta, b, link=link, observed=labels.codes[seen], dims="obs")
     return model
+
+
+def _matching(rows: np.ndarray, labels: label_table.Labels) -> label_table.Labels:
+    if len(rows) != labels.codes.size:
+        raise ValueError(
+            f"X has {len(rows)} rows and y has {labels.codes.size} labels: they must match"
+        )
+    return labels
 
 
 def _add_coords(model: pm.Model, X, table, labels) -> None:
@@ -240,6 +250,10 @@ def _variable(name: str, value, dims: str | None = None):
         array = np.asarray(value, dtype=float)
         if not np.all(np.isfinite(array)):
             raise ValueError(f"{name} must be finite, got {value}")
+        if name in ("lengthscale", "amplitude", "noise") and np.any(array <= 0):
+            raise ValueError(f"{name} must be positive, got {value}")
+        if name == "thresholds" and np.any(np.diff(array) <= 0):
+            raise ValueError(f"thresholds must increase, got {value}")
         return pt.as_tensor(array)
     if value.name in model.named_vars:
         return value

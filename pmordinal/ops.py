@@ -4,8 +4,9 @@ Each is one multi-output Op whose later outputs are the gradients of the first, 
 gradient are computed together, once. Second derivatives are refused rather than taken as zero.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numba
 import numpy as np
@@ -22,13 +23,17 @@ from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.linalg import factor_psd
 from pmordinal.links import Link
 from pmordinal.objectives import OBJECTIVES
-from pmordinal.posterior import Gradient, Posterior, Start
+from pmordinal.posterior import Gradient, Posterior
 from pmordinal.smoothing import interval_terms
 from pmordinal.threads import blas_threads
 
 
 class NumpyOp(Op):
     """Op that works in vectorised NumPy or BLAS: compiled graphs call its `perform`."""
+
+    def __str__(self) -> str:
+        """Return the name alone: the data do not belong in graphs and error messages."""
+        return type(self).__name__
 
 
 @numba_funcify.register(NumpyOp)
@@ -64,8 +69,10 @@ class ValueWithGradient(NumpyOp):
         """Multiply the stored derivatives with the value's cotangent."""
         if any(not isinstance(c.type, DisconnectedType) for c in cotangents[1:]):
             message = f"second derivatives of {self} are not implemented"
-            return [grad_not_implemented(self, i, x, message) for i, x in enumerate(inputs)]
-        grads = [cotangents[0] * out for out in outputs[1:]]
+            differentiable = enumerate(inputs[: self.n_differentiable])
+            grads = [grad_not_implemented(self, i, x, message) for i, x in differentiable]
+        else:
+            grads = [cotangents[0] * out for out in outputs[1:]]
         return grads + [disconnected_type()] * (len(inputs) - len(grads))
 
 
@@ -196,7 +203,7 @@ class Problem:
     start : mapping of str to ndarray
         Where to start optimising, by the names of the model's variables.
     cache : dict
-        Holds the last solution, for warm starts.
+        Holds the last solution, for warm starts, and the engine with what it has selected.
     """
 
     kernel: Kernel
@@ -209,17 +216,33 @@ class Problem:
     unlabeled: np.ndarray
     scale_is_free: bool = False
     start: Mapping[str, np.ndarray] = field(default_factory=dict)
-    cache: dict[str, Start] = field(default_factory=dict, repr=False)
+    cache: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def posterior(self, values, thresholds, noise, y, warm: bool = True) -> Posterior:
         """Run the engine at the given parameters, from the last solution if `warm`."""
         likelihood = OrdinalLikelihood(thresholds, float(noise), self.link)
         gram = Gram(self.kernel, self.X, values)
         start = self.cache.get("start") if warm else None
-        posterior = self.engine(gram, y, likelihood, start)
+        if "engine" not in self.cache:
+            self.cache["engine"] = self.engine.select(gram, y, likelihood)
+        posterior = self.cache["engine"](gram, y, likelihood, start)
         if posterior.status.converged:
             self.cache["start"] = posterior.start
         return posterior
+
+    def select(
+        self,
+        values,
+        thresholds,
+        noise,
+        y,
+        turn: int = 0,
+        report: Callable[[str], None] | None = None,
+    ) -> None:
+        """Let the engine choose at the given parameters what it holds fixed from now on."""
+        likelihood = OrdinalLikelihood(thresholds, float(noise), self.link)
+        gram = Gram(self.kernel, self.X, values)
+        self.cache["engine"] = self.engine.select(gram, y, likelihood, turn, report)
 
     def evaluate(self, values, thresholds, noise, y) -> tuple[float, Gradient]:
         """Return the objective and its gradient."""
@@ -259,8 +282,9 @@ class OrdinalEvidence(ValueWithGradient):
         value, grads = -np.inf, [np.zeros_like(x) for x in inputs[:-1]]
         if _usable(*values, thresholds, noise) and noise > 0 and np.all(np.diff(thresholds) > 0):
             try:
-                result, gradient = self.problem.evaluate(values, thresholds, noise, y)
-            except np.linalg.LinAlgError:  # the covariance overflowed
+                with np.errstate(all="ignore"):  # what overflows is found below, and rejected
+                    result, gradient = self.problem.evaluate(values, thresholds, noise, y)
+            except (np.linalg.LinAlgError, ArithmeticError):  # overflow, or noise² = 0
                 pass
             else:
                 parts = [*gradient.parameters, gradient.thresholds, gradient.log_noise / noise]

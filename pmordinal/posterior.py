@@ -1,12 +1,13 @@
 """What every engine returns: a Gaussian for the latent function, and all that prediction needs.
 
-With Gaussian sites of precision W the posterior of f is N(h, A), h = K α and A = (K⁻¹ + W)⁻¹; everything is
-expressed by B = I + W^½ K W^½, so K may be singular.
+With Gaussian sites of precision W the posterior of f is N(h, A), h = K α and A = (K⁻¹ + W)⁻¹;
+everything is expressed by B = I + W^½ K W^½, so K may be singular.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import blas
@@ -45,6 +46,23 @@ class Gradient:
     thresholds: np.ndarray
     log_noise: float
 
+    def __add__(self, other: "Gradient") -> "Gradient":
+        """Return the gradient of the sum."""
+        return Gradient(
+            [a + b for a, b in zip(self.parameters, other.parameters, strict=True)],
+            self.thresholds + other.thresholds,
+            self.log_noise + other.log_noise,
+        )
+
+
+@dataclass(frozen=True)
+class SiteReaction:
+    """What the motion of the sites adds to a gradient: by K, shape (n, n), thresholds, log noise."""
+
+    dK: np.ndarray
+    thresholds: np.ndarray
+    log_noise: float
+
 
 @dataclass(frozen=True)
 class Start:
@@ -59,6 +77,24 @@ class Start:
 
     alpha: np.ndarray
     cavity: tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class LatentDraws:
+    """Draws of the latent function with their log densities, of one measure.
+
+    Attributes
+    ----------
+    f : ndarray, shape (draws, n)
+    log_prior : ndarray, shape (draws,)
+        Of the Gaussian process.
+    log_q : ndarray, shape (draws,)
+        Of the Gaussian that they were drawn from.
+    """
+
+    f: np.ndarray
+    log_prior: np.ndarray
+    log_q: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +131,34 @@ class Posterior:
     status: Status
 
     def remember(self, **known: object) -> Self:
-        """Store cached properties that the engine has computed already, and return the posterior."""
+        """Store cached properties that the engine has computed already; return the posterior.
+
+        The inverse of the factor may come along as `_root`.
+        """
         self.__dict__.update(known)
         return self
+
+    @classmethod
+    def restore(cls, support: np.ndarray, **fields: Any) -> "Posterior":
+        """Return the posterior with these fields and `support`; the factor is computed again."""
+        K = fields["gram"].matrix
+        factor = linalg.cholesky_B(K, np.sqrt(fields["precision"]))
+        return cls(factor=factor, **fields)
+
+    @property
+    def support(self) -> np.ndarray:
+        """Rows that predictions are made from, shape (s,): all of them, unless the engine is sparse."""
+        return np.arange(self.y.size)
+
+    @cached_property
+    def outside(self) -> np.ndarray:
+        """The other rows, whose labels the posterior has not seen."""
+        return np.setdiff1d(np.arange(self.y.size), self.support)
+
+    @property
+    def support_gram(self) -> Gram:
+        """Covariance bound to the rows of `support`."""
+        return self.gram
 
     @cached_property
     def root_precision(self) -> np.ndarray:
@@ -107,17 +168,15 @@ class Posterior:
     @cached_property
     def B_inverse(self) -> np.ndarray:
         """B⁻¹ in full, shape (n, n)."""
-        return linalg.fill_upper(linalg.gram_of_columns(self.B_inverse_root))
-
-    @cached_property
-    def B_inverse_root(self) -> np.ndarray:
-        """L⁻¹, the inverse of the factor: B⁻¹ = L⁻ᵀ L⁻¹, shape (n, n)."""
-        return linalg.triangular_inverse(self.factor)
+        X = self.__dict__.pop("_root", None)
+        return linalg.fill_upper(
+            linalg.lower_inverse(self.factor) if X is None else linalg.gram_of_columns(X)
+        )
 
     @cached_property
     def B_inverse_diagonal(self) -> np.ndarray:
-        """diag B⁻¹ = 1 − W A, the factor by which each site shrinks its cavity, shape (n,)."""
-        return np.einsum("ij,ij->j", self.B_inverse_root, self.B_inverse_root)
+        """The diagonal of B⁻¹, 1 − W A: the share of its cavity that each site leaves, shape (n,)."""
+        return np.diagonal(self.B_inverse).copy()
 
     @cached_property
     def variance(self) -> np.ndarray:
@@ -134,7 +193,7 @@ class Posterior:
     def site_covariance(self) -> linalg.SiteCovariance:
         """Products with A and A∘A."""
         return linalg.SiteCovariance(
-            self.B_inverse, self.precision, self.root_precision, self.variance
+            self.B_inverse.copy(order="F"), self.precision, self.root_precision, self.variance
         )
 
     @cached_property
@@ -164,17 +223,119 @@ class Posterior:
         -------
         mean, variance : ndarray, shape (m,)
         """
-        k = self.gram.cross(Xnew)
+        k = self.support_gram.cross(Xnew)
         v = linalg.half_solve(self.factor, self.root_precision[:, None] * k)
         prior = self.gram.cross_diagonal(Xnew)
         return k.T @ self.alpha, np.maximum(prior - (v * v).sum(0), 0.0)
+
+    def latent_with_pullback(
+        self, Xnew: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], Gradient]]:
+        """Return mean and variance of f at new rows, and the pullback of cotangents of both.
+
+        The pullback is exact: the sites move with the parameters. It costs O(n³ + n² m), and no
+        matrix of order m is formed.
+
+        Parameters
+        ----------
+        Xnew : ndarray, shape (m, d)
+
+        Returns
+        -------
+        mean, variance : ndarray, shape (m,)
+        pullback : callable
+            Takes the cotangents of mean and variance and returns a `Gradient`.
+        """
+        values, alpha = self.gram.values, self.alpha
+        k, pull_cross = self.gram.kernel.matrix(values, self.gram.X, Xnew)
+        prior, pull_prior = self.gram.kernel.diagonal(values, Xnew)
+        S = self.root_precision
+        # (K + W⁻¹)⁻¹ k = S x, and x / S is the covariance of f at training rows with f at new ones
+        x = linalg.solve(self.factor, S[:, None] * k)
+        variance = prior - np.einsum("ij,ij->j", S[:, None] * x, k)
+        kept = variance > 0.0
+
+        def pullback(by_mean: np.ndarray, by_variance: np.ndarray) -> Gradient:
+            by_variance = np.where(kept, by_variance, 0.0)
+            along = x @ by_mean
+            moved = self.site_pullback(along / S, -((x * x) @ by_variance) / self.precision)
+            weighted = x * by_variance
+            dK = weighted @ x.T
+            dK *= S
+            dK *= S[:, None]
+            dK += moved.dK
+            v = -0.5 * S * along
+            dK += np.outer(v, alpha)
+            dK += np.outer(alpha, v)
+            weighted *= -2.0 * S[:, None]
+            weighted += np.outer(alpha, by_mean)
+            parts = zip(
+                self.gram.pullback(dK), pull_cross(weighted), pull_prior(by_variance), strict=True
+            )
+            return Gradient([a + b + c for a, b, c in parts], moved.thresholds, moved.log_noise)
+
+        return k.T @ alpha, np.where(kept, variance, 0.0), pullback
+
+    def draw(self, draws: int, rng: np.random.Generator) -> "LatentDraws":
+        """Return independent draws of f at the training rows.
+
+        They are f = f₀ − K S B⁻¹ (S f₀ + e) + h with f₀ ~ N(0, K) and e ~ N(0, I), which never
+        inverts K. Densities are with respect to white noise z, f = R z and R Rᵀ = K, so that they
+        exist for singular K.
+        """
+        K, S, W = self.gram.matrix, self.root_precision[:, None], self.precision
+        R = linalg.factor_psd(K)
+        z0 = rng.standard_normal((R.shape[1], draws))
+        f0 = R @ z0
+        e = rng.standard_normal(f0.shape)
+        c = self.alpha[:, None] - S * linalg.solve(self.factor, S * f0 + e)
+        f, z = f0 + K @ c, z0 + R.T @ c
+        log_prior = -0.5 * (z * z).sum(0) - 0.5 * R.shape[1] * np.log(2 * np.pi)
+        # q(f) = N(f; 0, K) Π exp(ν f − ½ W f²) / Z, ν = α + W h
+        nu = self.alpha + W * self.mean
+        log_Z = 0.5 * nu @ self.mean - 0.5 * linalg.log_det(self.factor)
+        log_q = log_prior + nu @ f - 0.5 * W @ (f * f) - log_Z
+        return LatentDraws(f.T, log_prior, log_q)
+
+    @cached_property
+    def log_evidence_correction(self) -> float | None:
+        """Estimate of what `log_evidence` misses, where the engine has one."""
+        return None
 
     def evidence_gradient(self) -> Gradient:
         """Return the exact gradient of `log_evidence`."""
         raise NotImplementedError
 
+    def evidence_dK(self, v: np.ndarray) -> np.ndarray:
+        """Return −½ (K + W⁻¹)⁻¹ + ½ (v αᵀ + α vᵀ); it overwrites B⁻¹, which is recomputed if asked for.
+
+        With v = ½ α it is the gradient of log N(0, K + W⁻¹) at the site means.
+        """
+        dK = self.B_inverse
+        del self.__dict__["B_inverse"]
+        dK *= self.root_precision
+        dK *= -0.5 * self.root_precision[:, None]
+        dK = blas.dger(0.5, v, self.alpha, a=dK, overwrite_a=1)
+        return blas.dger(0.5, self.alpha, v, a=dK, overwrite_a=1)
+
     def loo_gradient(self) -> Gradient:
         """Return the exact gradient of the leave-one-out log predictive probability."""
+        raise NotImplementedError
+
+    def site_pullback(self, by_natural: np.ndarray, by_precision: np.ndarray) -> SiteReaction:
+        """Return what cotangents of the sites give, the sites being functions of the parameters.
+
+        Parameters
+        ----------
+        by_natural : ndarray, shape (n,)
+            By δη = δν − h δW, the change of the natural means ν = α + W h at a fixed mean h.
+        by_precision : ndarray, shape (n,)
+            By the precisions W.
+        """
+        raise NotImplementedError
+
+    def validation_gradient(self) -> Gradient:
+        """Return the exact gradient of the log predictive probability of the rows outside `support`."""
         raise NotImplementedError
 
     def marginal_pullback(self, by_mean: np.ndarray, by_variance: np.ndarray) -> np.ndarray:

@@ -36,15 +36,15 @@ def thresholds(
     n_classes : int
         Number r of classes, the declared but unobserved ones included.
     kind : {"dirichlet", "padded"}
-        ``"dirichlet"``: the category probabilities F(b_{k+1}/scale) − F(b_k/scale) at a latent value of zero are
-        Dirichlet(concentration) distributed. ``"padded"``: the papers' form b_1 and Δ_l > 0, with priors
-        `first` and `gaps`.
+        ``"dirichlet"``: the category probabilities F(b_{k+1}/scale) − F(b_k/scale) at a latent
+        value of zero are Dirichlet(concentration) distributed. ``"padded"``: the papers' form b_1
+        and Δ_l > 0, with priors `first` and `gaps`.
     concentration : float or array_like, shape (r,)
         Dirichlet parameters; one for all classes says that any category probabilities are equally
         plausible.
     scale : tensor_like
-        Scale at which the probabilities are stated. With ``sqrt(1 + noise**2)`` they are those of a new row
-        under a Gaussian process of amplitude one.
+        Scale at which the probabilities are stated. With ``sqrt(1 + noise**2)`` they are those of a
+        new row under a Gaussian process of amplitude one.
     link : {"probit", "logit", "cloglog"}
         Distribution F.
     first, gaps : tensor_like, optional
@@ -83,6 +83,11 @@ def thresholds(
     checks.one_of("kind", kind, KINDS)
     if kind == "padded":
         return _padded(name, r, first, gaps, dims)
+    if np.shape(concentration) not in ((), (r,)):
+        raise ValueError(
+            f"concentration must be one number or one for each of {r} classes, got shape "
+            f"{np.shape(concentration)}"
+        )
     a = np.broadcast_to(np.asarray(concentration, dtype=float), (r,))
     if np.any(~np.isfinite(a)) or np.any(a <= 0):
         raise ValueError(f"concentration must be positive, got {concentration}")
@@ -126,13 +131,15 @@ class InducedDirichlet:
 
         def logp(value, head, last, scale):
             a = pt.concatenate([head, pt.atleast_1d(last)], axis=-1)
+            valid = pt.all(pt.gt(pt.diff(value, axis=-1), 0), axis=-1)
+            value = pt.switch(valid[..., None], value, pt.arange(value.shape[-1], dtype="float64"))
             end = pt.full_like(value[..., :1], np.inf)
             lower = pt.concatenate([-end, value], axis=-1)
             upper = pt.concatenate([value, end], axis=-1)
             log_p = IntervalLogProb(link)(0.0, lower, upper, scale)[0]
             jacobian = pt.sum(link.logpdf(value / scale, xp=pt) - pt.log(scale), axis=-1)
             norm = pt.gammaln(pt.sum(a, -1)) - pt.sum(pt.gammaln(a), -1)
-            return norm + pt.sum((a - 1.0) * log_p, axis=-1) + jacobian
+            return pt.switch(valid, norm + pt.sum((a - 1.0) * log_p, axis=-1) + jacobian, -np.inf)
 
         def support_point(rv, size, head, last, scale):
             a = pt.concatenate([head, pt.atleast_1d(last)], axis=-1)

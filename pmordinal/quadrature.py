@@ -32,8 +32,8 @@ def sinh_rule(n_nodes: int = 97, reach: float = 4.6) -> tuple[np.ndarray, np.nda
 def find_mode(slope_and_curvature, start: np.ndarray, end: np.ndarray, steps: int = 120):
     """Return the root of a decreasing function between `start` and `end`, one per entry.
 
-    Newton steps, replaced by bisection where they leave the bracket or do not halve (on a slope like
-    eᶻ each would be one unit long); good to 1e-3, which is all that centring a rule needs.
+    Newton steps, replaced by bisection where they leave the bracket or do not halve (on a slope
+    like eᶻ each would be one unit long); good to 1e-3, which is all that centring a rule needs.
 
     Parameters
     ----------
@@ -49,8 +49,10 @@ def find_mode(slope_and_curvature, start: np.ndarray, end: np.ndarray, steps: in
         slope, curvature = slope_and_curvature(x)
         low = np.where(slope > 0, x, low)
         high = np.where(slope > 0, high, x)
-        step = slope / curvature
-        newton = (x + step >= low) & (x + step <= high) & (np.abs(step) <= 0.5 * previous)
+        with np.errstate(all="ignore"):  # where this is no number, bisect
+            step = slope / curvature
+        inside = (x + step >= low) & (x + step <= high) & np.isfinite(curvature)
+        newton = inside & (np.abs(step) <= 0.5 * previous)
         new = np.where(newton, x + step, 0.5 * (low + high))
         previous = np.abs(new - x)
         x = new

@@ -1,8 +1,9 @@
 """Interval likelihoods in latent units, alone or averaged over a Gaussian, with all derivatives.
 
-The average Z(μ) = ∫ P(b_l < f + s e ≤ b_u | f) N(f; μ, λ) df is closed form for the probit link. For any
-other link it is a quadrature in log space, over the latent value or over the noise, whichever is the
-narrower: then the integrand has no feature finer than about one unit of the variable.
+The average Z(μ) = ∫ P(b_l < f + s e ≤ b_u | f) N(f; μ, λ) df is closed form for the probit link.
+For any other link it is a quadrature in log space, over the latent value or over the noise,
+whichever is the narrower: then the integrand has no feature finer than about one unit of the
+variable.
 """
 
 from dataclasses import dataclass
@@ -27,8 +28,8 @@ class Terms:
         The derivatives of (L, L', L'') with respect to the upper and lower threshold of each
         datum's class and to the logarithm of the noise.
     shrink : ndarray, shape (n,)
-        1 − λ·curvature for a Gaussian of variance λ: the factor by which the datum shrinks it, free of
-        cancellation. One where there is no Gaussian.
+        1 − λ·curvature for a Gaussian of variance λ: the factor by which the datum shrinks it, free
+        of cancellation. One where there is no Gaussian.
     """
 
     value: np.ndarray
@@ -49,27 +50,28 @@ def interval_terms(link: Link, lower, upper, f, noise, var=0.0) -> Terms:
     """
     s2 = noise * noise + var
     s = np.sqrt(s2)
-    q = link.interval((lower - f) / s, (upper - f) / s, (upper - lower) / s)
     s3, share = s * s2, noise * noise / s2  # share = d log s / d log noise
-    if q.variance is None:
-        shrink = np.ones_like(q.slope)
-    else:  # 1 − λ(1 − V)/(s² + λ) without the difference
-        shrink = (noise * noise + var * q.variance) / s2
-    return Terms(
-        q.log_prob,
-        q.slope / s,
-        q.curvature / s2,
-        q.third / s3,
-        q.fourth / (s2 * s2),
-        (q.upper[0] / s, q.upper[1] / s2, q.upper[2] / s3),
-        (q.lower[0] / s, q.lower[1] / s2, q.lower[2] / s3),
-        (
-            share * q.log_scale[0],
-            share * (q.log_scale[1] - q.slope) / s,
-            share * (q.log_scale[2] + 2.0 * q.curvature) / s2,
-        ),
-        shrink,
-    )
+    with np.errstate(over="ignore"):  # e^700 under cloglog noise, divided by s⁴: infinite, rightly
+        q = link.interval((lower - f) / s, (upper - f) / s, (upper - lower) / s)
+        if q.variance is None:
+            shrink = np.ones_like(q.slope)
+        else:  # 1 − λ(1 − V)/(s² + λ) without the difference
+            shrink = (noise * noise + var * q.variance) / s2
+        return Terms(
+            q.log_prob,
+            q.slope / s,
+            q.curvature / s2,
+            q.third / s3,
+            q.fourth / (s2 * s2),
+            (q.upper[0] / s, q.upper[1] / s2, q.upper[2] / s3),
+            (q.lower[0] / s, q.lower[1] / s2, q.lower[2] / s3),
+            (
+                share * q.log_scale[0],
+                share * (q.log_scale[1] - q.slope) / s,
+                share * (q.log_scale[2] + 2.0 * q.curvature) / s2,
+            ),
+            shrink,
+        )
 
 
 def smooth(link: Link, lower, upper, mean, noise: float, sd) -> Terms:
@@ -100,7 +102,9 @@ def _over_latent(link, lower, upper, mean, noise, sd):
         return sd * terms.d1 - u, sd * sd * terms.curvature + 1.0
 
     zero = np.zeros_like(mean)
-    u, log_weights = _nodes(slope, zero, _turn(slope(zero)[0], lower - mean, upper - mean, noise, sd))
+    u, log_weights = _nodes(
+        slope, zero, _turn(slope(zero)[0], lower - mean, upper - mean, noise, sd)
+    )
     f = mean[:, None] + sd[:, None] * u
     inner = interval_terms(link, lower[:, None], upper[:, None], f, noise)
     log_density = log_weights - 0.5 * u * u - 0.5 * np.log(2 * np.pi)
@@ -118,7 +122,9 @@ def _over_noise(link, lower, upper, mean, noise, sd):
         return noise * terms.d1 - link.score(e), noise**2 * terms.curvature + link.dscore(e)
 
     zero = np.zeros_like(mean)
-    e, log_weights = _nodes(slope, zero, _turn(slope(zero)[0], lower - mean, upper - mean, sd, noise))
+    e, log_weights = _nodes(
+        slope, zero, _turn(slope(zero)[0], lower - mean, upper - mean, sd, noise)
+    )
     shift = noise * e
     centre, var = mean[:, None] + shift, sd[:, None] ** 2
     inner = interval_terms(probit, lower[:, None], upper[:, None], centre, 0.0, var)
@@ -157,9 +163,23 @@ def _weights(log_terms):
     return pi / total, (top + np.log(total))[:, 0]
 
 
+def _where(kept, terms: Terms) -> Terms:
+    """Set all derivatives of the nodes that are not kept to zero."""
+
+    def triple(x: Triple) -> Triple:
+        return tuple(np.where(kept, part, 0.0) for part in x)  # type: ignore[return-value]
+
+    parts = (terms.d1, terms.curvature, terms.d3, terms.d4)
+    d1, curvature, d3, d4 = (np.where(kept, part, 0.0) for part in parts)
+    triples = triple(terms.upper), triple(terms.lower), triple(terms.log_noise)
+    return Terms(terms.value, d1, curvature, d3, d4, *triples, terms.shrink)
+
+
 def _mixture(log_density, inner: Terms, by_noise: Triple | None = None):
     """Log of a mixture of likelihoods: derivatives are averages plus (joint) cumulants."""
     pi, value = _weights(log_density + inner.value)
+    if not np.isfinite(inner.d4).all():  # cloglog far below: such nodes weigh nothing
+        inner = _where(pi > 0.0, inner)
 
     def mean(x):
         return (pi * x).sum(1)

@@ -9,13 +9,14 @@ import numpy as np
 import xarray as xr
 from pytensor.tensor.variable import TensorConstant
 
-from pmordinal import linalg
+from pmordinal.engines import ENGINES
 from pmordinal.features import Features
 from pmordinal.fitted import FitStatus, OrdinalFit
 from pmordinal.gram import Gram, revive
 from pmordinal.labels import Labels
 from pmordinal.likelihood import OrdinalLikelihood
-from pmordinal.posterior import Posterior, Status
+from pmordinal.posterior import Status
+from pmordinal.semisupervised import SemiSupervisedFit
 
 FORMAT = 1
 
@@ -50,21 +51,23 @@ def save(fit: OrdinalFit, path: str | Path) -> None:
             "unlabeled": (("extra", "column"), fit.unlabeled),
             "thresholds": ("threshold", posterior.likelihood.thresholds),
             "noise": posterior.likelihood.noise,
-            "alpha": ("obs", posterior.alpha),
+            "support": ("basis", posterior.support),
+            "alpha": ("basis", posterior.alpha),
             "mean": ("obs", posterior.mean),
-            "precision": ("obs", posterior.precision),
+            "precision": ("basis", posterior.precision),
         },
         coords={"obs": fit.index, "threshold": fit.labels.threshold_names},
         attrs={"format": FORMAT, "creator": "pmordinal"},
     )
     values = {f"value_{i}": v for i, v in enumerate(posterior.gram.values)}
-    tree = xr.DataTree.from_dict(
-        {
-            "/fit": arrays,
-            "/kernel": _ragged(values),
-            "/point": _ragged({k: np.asarray(v) for k, v in fit.point.items()}),
-        }
-    )
+    groups = {
+        "/fit": arrays,
+        "/kernel": _ragged(values),
+        "/point": _ragged({k: np.asarray(v) for k, v in fit.point.items()}),
+    }
+    if isinstance(fit, SemiSupervisedFit):
+        groups["/semisupervised"] = fit.to_dataset()
+    tree = xr.DataTree.from_dict(groups)
     temporary = path.with_name(f".{path.name}.part{path.suffix}")
     try:
         if path.suffix == ".zarr":
@@ -104,6 +107,8 @@ def load(path: str | Path) -> OrdinalFit:
             opened = xr.open_datatree(path, engine="h5netcdf")
         with opened as tree:
             groups = {name: tree[name].to_dataset().load() for name in ("fit", "kernel", "point")}
+            if "semisupervised" in tree.children:
+                groups["semisupervised"] = tree["semisupervised"].to_dataset().load()
     except (OSError, KeyError, ValueError) as error:
         raise ValueError(f"{path} is not a pmordinal fit, or it is damaged: {error}") from error
     data = groups["fit"]
@@ -118,20 +123,19 @@ def load(path: str | Path) -> OrdinalFit:
     constants = [p.data for p in kernel.parameters if isinstance(p, TensorConstant)]
     gram = Gram(kernel, data["X"].values, constants)
     likelihood = OrdinalLikelihood(data["thresholds"].values, data["noise"].item(), header["link"])
-    precision = data["precision"].values
-    posterior = Posterior(
+    posterior = ENGINES[header["engine"]].posterior_type.restore(
+        support=data["support"].values,
         gram=gram,
         y=data["y"].values,
         likelihood=likelihood,
         alpha=data["alpha"].values,
         mean=data["mean"].values,
-        precision=precision,
-        factor=linalg.cholesky_B(gram.matrix, np.sqrt(precision)),
+        precision=data["precision"].values,
         log_evidence=header["log_evidence"],
         status=Status(**header["posterior_status"]),
     )
     status = header["status"]
-    return OrdinalFit(
+    fit = OrdinalFit(
         posterior=posterior,
         point={str(k): v.values for k, v in groups["point"].data_vars.items()},
         dims=header["dims"],
@@ -144,6 +148,9 @@ def load(path: str | Path) -> OrdinalFit:
         unlabeled=data["unlabeled"].values,
         index=data["obs"].values,
     )
+    if "semisupervised" in groups:
+        return SemiSupervisedFit.from_dataset(fit, groups["semisupervised"])
+    return fit
 
 
 def _ragged(arrays: dict[str, np.ndarray]) -> xr.Dataset:

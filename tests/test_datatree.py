@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 import pmordinal as pmo
-from pmordinal.datatree import draw_latent
 
 GROUPS = {
     "posterior",
@@ -57,7 +56,7 @@ def test_groups_and_names(fit, tree):
 
 
 def test_draws_have_the_posterior_moments(fit):
-    f, *_ = draw_latent(fit.posterior, 20_000, np.random.default_rng(5))
+    f = fit.posterior.draw(20_000, np.random.default_rng(5)).f
     p = fit.posterior
     K, S = p.gram.matrix, p.root_precision
     B = np.eye(len(S)) + S[:, None] * K * S
@@ -69,16 +68,15 @@ def test_draws_have_the_posterior_moments(fit):
 
 
 def test_log_densities_recover_the_evidence(fit):
-    """E_q exp(log_p − log_q) is the evidence: exact up to Monte-Carlo error, unlike Laplace's own."""
-    _, log_p, log_q, log_lik = draw_latent(fit.posterior, 20_000, np.random.default_rng(6))
-    w = log_p - log_q
-    estimate = w.max() + np.log(np.exp(w - w.max()).mean())
+    """E_q exp(log_p − log_q) is the evidence: a slip of a normaliser moves it by tens of nats."""
+    draws = fit.posterior.draw(20_000, np.random.default_rng(6))
+    p = fit.posterior
+    terms = p.likelihood.log_prob(np.tile(p.y, 20_000), draws.f.ravel())
+    w = draws.log_prior + terms.value.reshape(draws.f.shape).sum(1) - draws.log_q
     weights = np.exp(w - w.max())
+    estimate = w.max() + np.log(weights.mean())
     error = weights.std() / weights.mean() / np.sqrt(len(w))
-    ep_free_check = -85.0  # generous: a slip of a normaliser moves it by tens of nats
-    assert abs(estimate - fit.log_evidence) < 0.5 + 5 * error
-    assert estimate < ep_free_check + 60
-    assert log_lik.shape == (20_000, fit.posterior.y.size)
+    assert abs(estimate - fit.log_evidence) < 0.5 + 5 * error  # 0.5: Laplace's own error here
 
 
 def test_predictive_draws_follow_the_class_probabilities(fit):

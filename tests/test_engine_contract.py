@@ -17,6 +17,9 @@ from pmordinal.objectives import OBJECTIVES
 c = pm.gp.cov
 SYMMETRIC = ("probit", "logit")
 each_engine = pytest.mark.parametrize("engine_name", ENGINES)
+# Engines that approximate the ordinal posterior; the others (regression on labels) only predict.
+WITH_EVIDENCE = [name for name, engine in ENGINES.items() if "evidence" in engine.objectives]
+each_with_evidence = pytest.mark.parametrize("engine_name", WITH_EVIDENCE)
 each_link = pytest.mark.parametrize("link", LINKS)
 
 
@@ -71,6 +74,9 @@ def five_point(function, h=1e-3):
 
 def assert_gradient(engine, objective, case, rtol=1e-6):
     """Compare the objective's gradient with finite differences in every parameter."""
+    likelihood = OrdinalLikelihood(case.thresholds, case.noise, case.link)
+    # what an engine chooses, it holds fixed while the parameters move
+    engine = engine.select(Gram(case.kernel, case.X, case.values), case.y, likelihood)
     start = case.run(engine)
     _, gradient = OBJECTIVES[objective](start)
 
@@ -110,11 +116,13 @@ def objective_of(engine_name):
 @each_link
 @pytest.mark.parametrize("cov", COVARIANCES)
 def test_gradient_is_that_of_finite_differences(engine_name, link, cov, rng):
+    if link != "probit" and cov in ("iso", "product"):
+        pytest.skip("kernels and links meet only in dK: the others are enough")
     case = Case(rng, link, cov)
     assert_gradient(tight(engine_name), objective_of(engine_name), case)
 
 
-@each_engine
+@each_with_evidence
 @pytest.mark.parametrize("noise", [0.05, 3.0])
 def test_gradient_with_little_and_much_noise(engine_name, noise, rng):
     # 1e-5: with little noise the fifth derivative of the objective grows like noise⁻⁵
@@ -122,10 +130,10 @@ def test_gradient_with_little_and_much_noise(engine_name, noise, rng):
     assert_gradient(tight(engine_name), objective_of(engine_name), case, rtol=1e-5)
 
 
-@each_engine
+@each_with_evidence
 @each_link
 def test_posterior_is_consistent(engine_name, link, rng):
-    """mean = K α, factor of B = I + W^½ K W^½, variance, cavities: against dense inverses."""
+    """The mean is K α, the factor that of B = I + W^½ K W^½, variance, cavities: against dense inverses."""
     case = Case(rng, link, "sum")
     post = case.run(ENGINES[engine_name]())
     assert post.status.converged
@@ -149,7 +157,7 @@ def test_posterior_is_consistent(engine_name, link, rng):
     np.testing.assert_allclose(loo.value, post.likelihood.tilted(case.y, mean, var).value)
 
 
-@each_engine
+@each_with_evidence
 @each_link
 def test_prediction_equals_dense_formulas(engine_name, link, rng):
     case = Case(rng, link, "product")
@@ -166,7 +174,7 @@ def test_prediction_equals_dense_formulas(engine_name, link, rng):
     np.testing.assert_allclose(here_var, post.variance, rtol=1e-7)
 
 
-@each_engine
+@each_with_evidence
 def test_prediction_far_away_is_the_prior(engine_name, rng):
     post = Case(rng, "probit").run(ENGINES[engine_name]())
     mean, var = post.latent(np.array([[1e3, -1e3]]))
@@ -185,15 +193,16 @@ def test_permuting_rows_changes_nothing(engine_name, link, rng):
     # the engine's own tolerance: both runs stop within it
     assert b.log_evidence == pytest.approx(a.log_evidence, abs=1e-6)
     np.testing.assert_allclose(b.mean, a.mean[order], atol=1e-5)
+    objective = OBJECTIVES[objective_of(engine_name)]
     np.testing.assert_allclose(
-        b.evidence_gradient().thresholds, a.evidence_gradient().thresholds, atol=1e-4
+        objective(b)[1].thresholds, objective(a)[1].thresholds, rtol=1e-4, atol=1e-4
     )
 
 
 @each_engine
 @pytest.mark.parametrize("link", SYMMETRIC)
 def test_reflection(engine_name, link, rng):
-    """y → r − 1 − y with f → −f leaves the evidence and mirrors the latent function."""
+    """Labels r − 1 − y with −f leave the evidence and mirror the latent function."""
     case = Case(rng, link)
     a = case.run(ENGINES[engine_name]())
     case.y, case.thresholds = case.thresholds.size - case.y, -case.thresholds[::-1]
@@ -226,7 +235,7 @@ def test_a_start_of_another_size_is_ignored(engine_name, rng):
     )
 
 
-@each_engine
+@each_with_evidence
 @each_link
 @pytest.mark.parametrize("y", [[1], [0], [0, 1], [2, 2]])
 def test_evidence_is_near_the_integral_for_one_and_two_rows(engine_name, link, y):
@@ -250,9 +259,8 @@ def test_evidence_is_near_the_integral_for_one_and_two_rows(engine_name, link, y
     assert post.mean[0] == pytest.approx(mean, abs=0.15)  # a mode differs from the mean
 
 
-@each_engine
 @each_link
-def test_quadrature_of_the_previous_test(engine_name, link):
+def test_quadrature_of_the_previous_test(link):
     """The tilted integral is the evidence of one row."""
     likelihood = OrdinalLikelihood([-0.5, 0.6], 1.0, link)
 
@@ -274,7 +282,7 @@ def usable(post):
     return all(np.all(np.isfinite(a)) for a in arrays)
 
 
-@each_engine
+@each_with_evidence
 @each_link
 @pytest.mark.parametrize("noise", [1e-3, 0.1, 10.0])
 @pytest.mark.parametrize("ls", [1e-3, 1.0, 1e3])
@@ -282,8 +290,8 @@ def test_extreme_parameters(engine_name, link, noise, ls, rng):
     """Numbers everywhere, and convergence or a reason; warnings are errors."""
     for thresholds in ([0.0], [-0.8, 0.1, 0.9], np.linspace(-1, 1, 9), [5.0, 5.001, 40.0]):
         kernel, _ = kernel_and_values(c.ExpQuad(2, ls=v(1.0)))
-        X = rng.normal(size=(20, 2))
-        y = rng.integers(0, len(thresholds) + 1, 20)
+        X = rng.normal(size=(12, 2))
+        y = rng.integers(0, len(thresholds) + 1, 12)
         likelihood = OrdinalLikelihood(thresholds, noise, link)
         post = ENGINES[engine_name]()(Gram(kernel, X, [ls]), y, likelihood)
         assert usable(post)
@@ -293,7 +301,7 @@ def test_extreme_parameters(engine_name, link, noise, ls, rng):
             assert post.status.converged, post.status
 
 
-@each_engine
+@each_with_evidence
 @each_link
 @pytest.mark.parametrize("noise", [1e-2, 0.5])
 def test_conflicting_duplicates_without_jitter(engine_name, link, noise):
@@ -314,7 +322,7 @@ def test_conflicting_duplicates_without_jitter(engine_name, link, noise):
     np.testing.assert_allclose(var, post.variance, rtol=1e-5)
 
 
-@each_engine
+@each_with_evidence
 def test_one_row_and_one_class_of_ten(engine_name):
     kernel, values = kernel_and_values(c.ExpQuad(1, ls=v(1.0)))
     likelihood = OrdinalLikelihood(np.linspace(-2, 2, 9), 0.5)
@@ -345,5 +353,5 @@ def test_the_engine_is_what_it_says(engine_name):
 
 
 def test_unknown_engine_lists_the_known():
-    with pytest.raises(ValueError, match="unknown engine 'laplas': choose one of .*'laplace'"):
+    with pytest.raises(ValueError, match=r"unknown engine 'laplas': choose one of .*'laplace'"):
         ENGINES["laplas"]

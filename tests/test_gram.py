@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import Mode
 
-from pmordinal.gram import Gram, Precomputed, lower
+from pmordinal.gram import Gram, LinearARD, Precomputed, lower
 from pmordinal.gram.graph import GraphKernel
 from pmordinal.gram.stationary import ExpQuadKernel
 
@@ -71,6 +71,8 @@ COVARIANCES = {
     "linear": c.Linear(D, c=v(0.3)),
     "linear-ard": c.Linear(D, c=v(0.3, -0.2, 1.0)),
     "linear-active": c.Linear(D, c=v(0.3), **ONE),
+    "linear-weights": LinearARD(D, ARD),
+    "linear-weights-active": 2.0 * LinearARD(D, v(0.4, 1.2), active_dims=[2, 0]),
     "constant": c.Constant(v(1.7)),
     "whitenoise": c.WhiteNoise(v(0.6)),
     "sum": c.ExpQuad(D, ls=ARD) + c.Matern32(D, ls=v(0.9)) + c.WhiteNoise(v(0.4)),

@@ -56,6 +56,19 @@ def test_round_trip(fit, tmp_path, suffix):
     np.testing.assert_allclose(tree["posterior"]["f"], other["posterior"]["f"], atol=1e-9)
 
 
+@pytest.mark.parametrize("engine", pmo.ENGINES)
+def test_round_trip_of_every_engine(engine, tmp_path):
+    fit = pmo.fit(pmo.gp_model(X, Y, engine=engine), progressbar=False)
+    fit.save(tmp_path / "fit.nc")
+    back = pmo.load(tmp_path / "fit.nc")
+    new = pd.DataFrame({"town": ["b", "a"], "age": [0.1, -2.0]})
+    for name in ("mean", "sd"):
+        found, wanted = back.predict(new, "latent")[name], fit.predict(new, "latent")[name]
+        np.testing.assert_allclose(found, wanted, rtol=1e-10)
+    np.testing.assert_allclose(back.posterior.variance, fit.posterior.variance, rtol=1e-8)
+    assert repr(back) == repr(fit)
+
+
 def test_precomputed_round_trip(tmp_path):
     K = np.corrcoef(RNG.normal(size=(12, 4)) + np.linspace(-2, 2, 12)[:, None] * [1, -1, 1, -1])
     rows = np.arange(10)[:, None]

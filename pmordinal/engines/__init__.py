@@ -4,5 +4,6 @@ from pmordinal.engines.base import ENGINES, Engine, get_engine
 from pmordinal.engines.ep import EP
 from pmordinal.engines.laplace import Laplace
 from pmordinal.engines.plsor import PLSOR
+from pmordinal.engines.sparse import SparseADF
 
-__all__ = ["ENGINES", "EP", "PLSOR", "Engine", "Laplace", "get_engine"]
+__all__ = ["ENGINES", "EP", "PLSOR", "Engine", "Laplace", "SparseADF", "get_engine"]

@@ -1,7 +1,8 @@
 """What an engine is: options in the constructor, data in the call, a Posterior out."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -22,12 +23,55 @@ class Engine:
     objectives : tuple of str
         The objectives it supports, the default first.
     in_label_units : bool
-        Whether the latent function predicts the labels as numbers, so that its amplitude is not one.
+        Whether the latent function predicts the labels as numbers, so that its amplitude is not
+        one.
+    has_latent_pullback : bool
+        Whether its posterior differentiates predictions: `Posterior.latent_with_pullback`.
+    posterior_type : type
+        The class of its posteriors.
     """
 
     name: ClassVar[str]
     objectives: ClassVar[tuple[str, ...]] = ("evidence",)
     in_label_units: ClassVar[bool] = False
+    has_latent_pullback: ClassVar[bool] = False
+    posterior_type: ClassVar[type[Posterior]] = Posterior
+
+    @property
+    def turns(self) -> int:
+        """How often `fit` may call `select` and optimise again, while that helps."""
+        return 1
+
+    def select(
+        self,
+        gram: Gram,
+        y: np.ndarray,
+        likelihood: OrdinalLikelihood,
+        turn: int = 0,
+        report: Callable[[str], None] | None = None,
+    ) -> Self:
+        """Return the engine with all that stays fixed while the hyperparameters move, chosen at these.
+
+        Most engines hold nothing fixed and return themselves.
+
+        Parameters
+        ----------
+        gram, y, likelihood
+            As in the call.
+        turn : int
+            How often it has been asked in this fit.
+        report : callable, optional
+            Takes lines of text on the progress.
+        """
+        return self
+
+    def loosened(self, objective: str) -> Self:
+        """Return the engine as an optimiser may use it: no more exact than the objective needs."""
+        return self
+
+    def describe(self, objective: str, value: float, n: int) -> str:
+        """Return an objective's value for `n` rows as the progress bar shows it."""
+        return f"{objective} {value:.4f}"
 
     def __call__(
         self,

@@ -1,32 +1,32 @@
 """Expectation propagation [CG2005, section 3.2 and Appendix B].
 
-Every datum has a Gaussian site of precision p. The state is (p, α), with the posterior mean h = K α:
-the natural means ν = α + p h of the papers cancel when the noise is small. Away from the fixed
-point all sites are updated at once, one factorisation a sweep, damped where that stops helping. Near
-it the sites take Newton steps in which means are exact and variances are linear in the change of
-the sites: products with A and A∘A, so that two or three factorisations finish.
+Every datum has a Gaussian site of precision p. The state is (p, α), with the posterior mean h = K
+α: the natural means ν = α + p h of the papers cancel when the noise is small. Away from the fixed
+point all sites are updated at once, one factorisation a sweep, damped where that stops helping.
+Near it the sites take Newton steps in which means are exact and variances are linear in the change
+of the sites: products with A and A∘A, so that two or three factorisations finish.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import factorial
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
-from scipy.linalg import blas
 
 from pmordinal import linalg
 from pmordinal.engines.base import ENGINES, Engine
 from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
-from pmordinal.posterior import Gradient, Posterior, Start, Status
+from pmordinal.posterior import Gradient, Posterior, SiteReaction, Start, Status
 from pmordinal.smoothing import Terms, Triple
 
 NEAR = 1.0  # residual below which Newton steps pay
-FLOOR = 1e-3  # residual below which a stalled iteration is at the rounding floor, not lost
+FLOOR = 1e-4  # residual below which a stalled iteration is at the rounding floor, not lost
 LEAST = 1e-12  # smallest site precision, as a share of the largest
 ROUNDS = 3  # Newton steps with one factorisation
-ROUGH = 1e-3  # expected residual above which single precision will do
+NOISE = 1e-6  # what single precision leaves of a residual
+LOOSE = 1e-5  # residual that suffices inside an optimiser
 WELL = 1e4  # largest p K_ii, a bound on the condition of B, for single precision
 
 
@@ -35,12 +35,9 @@ class EPPosterior(Posterior):
 
     def evidence_gradient(self) -> Gradient:
         """Return the gradient of the evidence: at the fixed point the sites may be held fixed."""
-        S, alpha, terms = self.root_precision, self.alpha, self.leave_one_out
-        dK = np.multiply(self.B_inverse, S)
-        dK *= -0.5 * S[:, None]
-        dK = blas.dger(0.5, alpha, alpha, a=dK, overwrite_a=1)  # ½ (α αᵀ − (K + P⁻¹)⁻¹)
+        terms = self.leave_one_out
         return Gradient(
-            self.gram.pullback(dK),
+            self.gram.pullback(self.evidence_dK(0.5 * self.alpha)),
             self.likelihood.threshold_gradient(self.y, terms.upper[0], terms.lower[0]),
             float(terms.log_noise[0].sum()),
         )
@@ -58,41 +55,58 @@ class EPPosterior(Posterior):
         return total
 
     def loo_gradient(self) -> Gradient:
-        """Return the exact gradient of Σ log p(y_i | y without i): the sites move with θ.
+        """Return the exact gradient of Σ log p(y_i | y without i): the sites move with θ."""
+        terms, none = self.leave_one_out, np.zeros(self.y.size)
+        # at fixed α, ∂J/∂λ = ½ (L'' + L'²) − L' α
+        moved = self._react(terms.d1, -0.5 * (terms.curvature + terms.d1**2), none, none)
+        by_threshold = self.likelihood.threshold_gradient(self.y, terms.upper[0], terms.lower[0])
+        return Gradient(
+            self.gram.pullback(moved.dK),
+            by_threshold + moved.thresholds,
+            float(terms.log_noise[0].sum()) + moved.log_noise,
+        )
 
-        The fixed point is differentiated implicitly; all of its reaction is in the cotangent x of
-        the site precisions, one linear system of order n.
+    def site_pullback(self, by_natural: np.ndarray, by_precision: np.ndarray) -> SiteReaction:
+        """Return the reaction of the fixed point to cotangents of its sites; see `Posterior`."""
+        none = np.zeros(self.y.size)
+        return self._react(none, none, by_natural, by_precision)
+
+    def _react(self, by_mean, by_var, by_natural, by_precision) -> SiteReaction:
+        """Pull cotangents of h − λ δα, of λ, and of the sites through the fixed point.
+
+        It is differentiated implicitly; all of its reaction is in the cotangent x of the site
+        precisions, one linear system of order n.
         """
         A, terms = self.site_covariance, self.leave_one_out
         _, lam = self.cavity
         D = self.B_inverse_diagonal
-        L1, L2, L3, L4 = terms.d1, -terms.curvature, terms.d3, terms.d4
+        L3, L4 = terms.d3, terms.d4
 
-        def back(by_mean, by_var):
-            """Pull cotangents of h − λ δα and λ back to those of λ, h and the slope L'."""
+        def back(by_mean, by_var, by_natural):
+            """Pull cotangents of h − λ δα, λ and η back to those of λ, h and the slope L'."""
             by_h = by_mean / D
-            by_slope = A.times(by_h) - lam * by_mean
+            by_slope = by_natural + A.times(by_h) - lam * by_mean
             return by_var + 0.5 * L3 / D * by_slope, by_h, by_slope
 
         def to_precision(by_var):
             return -A.others_squared_times(by_var / D**2)
 
-        direct = L1, 0.5 * (L2 - L1**2)  # at fixed α, ∂J/∂λ = ½ (L'' + L'²) − L' α
         scale = self.variance
 
         def operator(z):
             x = scale * z
-            return z - to_precision(back(-L3 / D**2 * x, -0.5 * L4 / D**2 * x)[0]) / scale
+            return z - to_precision(back(-L3 / D**2 * x, -0.5 * L4 / D**2 * x, 0.0)[0]) / scale
 
-        z = linalg.gmres(operator, to_precision(back(*direct)[0]) / scale, rtol=1e-10)
+        direct = by_precision + to_precision(back(by_mean, by_var, by_natural)[0])
+        z = linalg.gmres(operator, direct / scale, rtol=1e-10)
         x = scale * z / D**2
-        by_var, by_h, by_slope = back(direct[0] - L3 * x, direct[1] - 0.5 * L4 * x)
+        by_var, by_h, by_slope = back(by_mean - L3 * x, by_var - 0.5 * L4 * x, by_natural)
 
         def total(by: Triple) -> np.ndarray:
-            return by[0] + by_slope / D * by[1] - x * by[2]
+            return by_slope / D * by[1] - x * by[2]
 
-        return Gradient(
-            self.gram.pullback(self.marginal_pullback(by_h, by_var / D**2)),
+        return SiteReaction(
+            self.marginal_pullback(by_h, by_var / D**2),
             self.likelihood.threshold_gradient(self.y, total(terms.upper), total(terms.lower)),
             float(total(terms.log_noise).sum()),
         )
@@ -117,14 +131,23 @@ class EP(Engine):
     >>> gram = Gram(lower(pm.gp.cov.ExpQuad(1, ls=1.0)), [[0.0], [1.0]], [1.0])
     >>> posterior = EP()(gram, np.array([0, 1]), OrdinalLikelihood([0.0], noise=0.5))
     >>> posterior.status.message, round(posterior.log_evidence, 4)
-    ('converged', -1.7537)
+    ('converged', -1.775)
     """
 
     name: ClassVar[str] = "ep"
     objectives: ClassVar[tuple[str, ...]] = ("evidence", "loo", "bound")
+    has_latent_pullback: ClassVar[bool] = True
 
     tol: float = 1e-8
     max_sweeps: int = 200
+
+    def loosened(self, objective: str) -> Self:
+        """Return the engine with a wider tolerance for the evidence, stationary in the sites.
+
+        Its error is quadratic in the residual and its gradient's is linear, far below what L-BFGS
+        sees.
+        """
+        return replace(self, tol=max(self.tol, LOOSE)) if objective == "evidence" else self
 
     def __call__(
         self,
@@ -136,9 +159,11 @@ class EP(Engine):
         """Return the posterior at the fixed point; see `Engine`."""
         problem = _Problem(gram.matrix, y, likelihood, self.tol)
         sites = problem.first_sites(start)
+        rough = 1e-3 if self.tol < NOISE else 10.0 * self.tol  # not the last sweep but one
         damping, near, best, previous, stalled, message = 1.0, NEAR, np.inf, np.inf, 0, ""
         for sweep in range(1, self.max_sweeps + 1):
-            state = problem.solve(sites, single=sites.expected > ROUGH and sweep < self.max_sweeps)
+            single = sites.expected > rough and sweep < self.max_sweeps
+            state = problem.solve(sites, single)
             residual = state.residual
             stalled = 0 if residual < 0.5 * best else stalled + 1
             best = min(best, residual)
@@ -149,7 +174,7 @@ class EP(Engine):
                     message = f"converged to the rounding floor (residual {residual:.1e})"
             if message or sweep == self.max_sweeps:
                 break
-            if sites.by_newton and residual > max(0.5 * previous, ROUGH * state.single):
+            if sites.by_newton and residual > max(0.5 * previous, 1e-3 * state.single):
                 near *= 0.1
             newton = problem.newton(state) if residual < near else None
             if newton is None:
@@ -160,7 +185,7 @@ class EP(Engine):
         converged = bool(message)
         if not converged:
             message = (
-                f"no fixed point in {self.max_sweeps} sweeps (residual {residual:.1e}): raise "
+                f"no convergence in {self.max_sweeps} sweeps (residual {residual:.1e}): raise "
                 "max_sweeps, or give the noise and length-scales proper priors"
             )
         status = Status(converged, sweep, message, sweep)
@@ -169,7 +194,7 @@ class EP(Engine):
         )
         return posterior.remember(
             root_precision=state.S,
-            B_inverse_root=state.X,
+            _root=state.X,
             B_inverse_diagonal=state.c,
             variance=state.a,
             leave_one_out=state.terms,
@@ -219,8 +244,10 @@ def _ask(terms: Terms, alpha, p, a) -> tuple[np.ndarray, np.ndarray, float]:
     """Return the site precisions that match moments, the gap in α, and the residual."""
     p_new = _floored(terms.curvature / terms.shrink)
     gap = (terms.d1 - alpha) / terms.shrink
-    residual = max(np.abs((p_new - p) * a).max(), np.abs(gap * np.sqrt(a)).max())
-    return p_new, gap, float(residual) if np.isfinite(residual) else np.inf
+    residual = float(max(np.abs((p_new - p) * a).max(), np.abs(gap * np.sqrt(a)).max()))
+    if np.isfinite(residual):
+        return p_new, gap, residual
+    return np.where(np.isfinite(p_new), p_new, p), np.nan_to_num(gap, posinf=0, neginf=0), np.inf
 
 
 def _floored(p: np.ndarray) -> np.ndarray:
@@ -228,18 +255,29 @@ def _floored(p: np.ndarray) -> np.ndarray:
 
 
 class _Problem:
-    """The covariance matrix and the data."""
+    """The covariance matrix, the data, and the last A that was worth computing."""
 
     def __init__(self, K: np.ndarray, y: np.ndarray, likelihood: OrdinalLikelihood, tol: float):
         self.K, self.y, self.likelihood, self.tol = K, y, likelihood, tol
-        self.buffer = np.empty(K.shape, order="F")
         self.A: linalg.SiteCovariance | None = None
         self.A_residual = np.inf
+        self._turn = 0
+        self._double: dict[str, np.ndarray] = {}
 
     @cached_property
     def K_single(self) -> np.ndarray:
         """K in single precision."""
-        return self.K.astype(np.float32, order="F")
+        K = linalg.WORKSPACE.matrix("K", self.y.size, np.float32)
+        K[...] = self.K
+        return K
+
+    def room(self, name: str, dtype) -> np.ndarray:
+        """Return a matrix to work in; those in double precision may leave with the posterior."""
+        if dtype == np.float32:
+            return linalg.WORKSPACE.matrix(name, self.y.size, dtype)
+        if name not in self._double:
+            self._double[name] = np.empty(self.K.shape, order="F")
+        return self._double[name]
 
     def first_sites(self, start: Posterior | Start | None) -> _Sites:
         """Return the sites that the cavities of `start`, or those of the prior, ask for."""
@@ -258,10 +296,11 @@ class _Problem:
         p, t = _floored(sites.p), sites.t
         S = np.sqrt(p)
         single = single and bool((p * np.diagonal(self.K)).max() < WELL)
-        L = linalg.cholesky_B(*((self.K_single, S) if single else (self.K, S, self.buffer)))
+        K = self.K_single if single else self.K
+        L = linalg.cholesky_B(K, S, self.room("factor", K.dtype))
         alpha = sites.alpha + t - S * linalg.solve(L, S * linalg.symv(self.K, t))
         h = linalg.symv(self.K, alpha)
-        X = linalg.triangular_inverse(L)
+        X = linalg.triangular_inverse(L, self.room(f"inverse {self._turn}", K.dtype))
         c = np.einsum("ij,ij->j", X, X).astype(float)  # diag B⁻¹
         a = linalg.posterior_diagonal(self.K, c, p, S, L)
         return _State(p, S, L, X, alpha, h, a, c, self.y, self.likelihood)
@@ -270,7 +309,9 @@ class _Problem:
         """Return A, an old one where the step that it gives is good enough to finish."""
         if self.A is None or 0.1 * self.A_residual * state.residual > self.tol:
             Binv = linalg.gram_of_columns(state.X)
-            self.A = linalg.SiteCovariance(Binv, state.p, state.S, state.a)
+            self._turn = 1 - self._turn  # A keeps the matrix
+            room = self.room("squared", Binv.dtype)
+            self.A = linalg.SiteCovariance(Binv, state.p, state.S, state.a, room)
             self.A_residual = state.residual
         return self.A
 
@@ -288,7 +329,9 @@ class _Problem:
         for _ in range(ROUNDS):
             dp, dz = _newton_step(A, state.c, lam, terms, p_new - p, gap, min(0.1, residual))
             p, z = np.maximum(p + dp, 0.1 * p), z + dz
-            g = linalg.symv(self.K, z - state.S * linalg.solve(state.L, state.S * linalg.symv(self.K, z)))
+            g = linalg.symv(
+                self.K, z - state.S * linalg.solve(state.L, state.S * linalg.symv(self.K, z))
+            )
             x = A.others_squared_times(p - state.p) / state.c**2
             lam = np.where(x > 0, state.lam / (1.0 + x / state.lam), state.lam - x)
             alpha = state.alpha + z - state.p * g

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import blas
 
 from pmordinal import linalg
 from pmordinal.engines.base import ENGINES, Engine
 from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
-from pmordinal.posterior import Gradient, Posterior, Start, Status
+from pmordinal.posterior import Gradient, Posterior, SiteReaction, Start, Status
 from pmordinal.smoothing import Terms, Triple
 
 CLOSE = 5.0  # Newton decrement, in posterior standard deviations, below which chord steps pay
@@ -33,19 +32,52 @@ class LaplacePosterior(Posterior):
         by_mode = 0.5 * A * terms.d3  # −½ log|B| depends on the mode through W = −L''
         u = by_mode - S * linalg.symv(Binv, S * linalg.symv(K, by_mode))  # (I + W K)⁻¹ by_mode
         pull = linalg.symv(K, u)  # how the evidence moves with the slope L' of each datum
-        dK = np.multiply(Binv, S)
-        dK *= -0.5 * S[:, None]
-        v = 0.5 * g + u  # ½ (g gᵀ + u gᵀ + g uᵀ) = ½ (v gᵀ + g vᵀ)
-        dK = blas.dger(0.5, v, g, a=dK, overwrite_a=1)
-        dK = blas.dger(0.5, g, v, a=dK, overwrite_a=1)
 
         def total(by: Triple) -> np.ndarray:
             return by[0] + pull * by[1] + 0.5 * A * by[2]
 
         return Gradient(
-            self.gram.pullback(dK),
+            self.gram.pullback(self.evidence_dK(0.5 * g + u)),
             self.likelihood.threshold_gradient(self.y, total(terms.upper), total(terms.lower)),
             float(total(terms.log_noise).sum()),
+        )
+
+    def loo_gradient(self) -> Gradient:
+        """Return the exact gradient of Σ log p(y_i | y without i), the mode's motion included."""
+        A, D = self.site_covariance, self.B_inverse_diagonal
+        _, lam = self.cavity
+        at_mode, terms = self.likelihood.log_prob(self.y, self.mean), self.leave_one_out
+        # the cavity is λ = A/D and μ = f − λ L'(f)
+        by_slope = -lam * terms.d1
+        by_A = (0.5 * (terms.d1**2 - terms.curvature) - self.alpha * terms.d1) / D**2
+        by_W = -A.others_squared_times(by_A)
+        by_f = terms.d1 - by_W * at_mode.d3 - by_slope * at_mode.curvature
+        pull = by_slope + A.times(by_f)
+
+        def total(direct: Triple, mode: Triple) -> np.ndarray:
+            return direct[0] + pull * mode[1] - by_W * mode[2]
+
+        return Gradient(
+            self.gram.pullback(self.marginal_pullback(by_f, by_A)),
+            self.likelihood.threshold_gradient(
+                self.y, total(terms.upper, at_mode.upper), total(terms.lower, at_mode.lower)
+            ),
+            float(total(terms.log_noise, at_mode.log_noise).sum()),
+        )
+
+    def site_pullback(self, by_natural: np.ndarray, by_precision: np.ndarray) -> SiteReaction:
+        """Return the motion of the mode under cotangents of its sites; see `Posterior`."""
+        at_mode = self.likelihood.log_prob(self.y, self.mean)
+        by_f = -at_mode.d3 * by_precision  # W = −L''(f)
+        by_slope = by_natural + self.site_covariance.times(by_f)
+
+        def total(by: Triple) -> np.ndarray:
+            return by_slope * by[1] - by_precision * by[2]
+
+        return SiteReaction(
+            self.marginal_pullback(by_f, np.zeros_like(by_f)),
+            self.likelihood.threshold_gradient(self.y, total(at_mode.upper), total(at_mode.lower)),
+            float(total(at_mode.log_noise).sum()),
         )
 
 
@@ -63,7 +95,8 @@ class Laplace(Engine):
     """
 
     name: ClassVar[str] = "laplace"
-    objectives: ClassVar[tuple[str, ...]] = ("evidence",)
+    objectives: ClassVar[tuple[str, ...]] = ("evidence", "loo")
+    has_latent_pullback: ClassVar[bool] = True
 
     tol: float = 1e-8
     max_iterations: int = 100
@@ -103,7 +136,7 @@ class Laplace(Engine):
                 f"no convergence in {self.max_iterations} Newton steps (decrement {decrement:.1e}): "
                 "raise max_iterations, or give the noise and length-scales proper priors"
             )
-        W = mode.terms.curvature
+        W = np.maximum(mode.terms.curvature, 1e-280)  # leave-one-out divides by it
         L = linalg.cholesky_B(K, np.sqrt(W), buffer)
         log_evidence = mode.objective - 0.5 * linalg.log_det(L)  # [CG2005, eq. 11]
         status = Status(converged, iterations, message, iterations + spent)
@@ -129,6 +162,10 @@ class _Mode:
         return terms, float(terms.value.sum() - 0.5 * alpha @ f)
 
     @property
+    def _slack(self) -> float:
+        return 1e-12 * (1.0 + abs(self.objective))  # rounding of the sum
+
+    @property
     def is_steep(self) -> bool:
         """Whether a Newton step from here would be a small one, or none (cloglog: −e^z)."""
         return bool(np.any(self.terms.curvature * np.diagonal(self.K) > STEEP))
@@ -146,19 +183,18 @@ class _Mode:
     def newton(self, L, S) -> float:
         """Take a step that does not lower the objective; return the decrement."""
         da, df, decrement = self._step(L, S)
-        slack = 1e-12 * (1.0 + abs(self.objective))
         size = 1.0
         while True:
             alpha, f = self.alpha + size * da, self.f + size * df
             terms, objective = self._evaluate(alpha, f)
-            if objective >= self.objective - slack or size < 1e-10:
+            if objective >= self.objective - self._slack or size < 1e-10:
                 break
             size *= 0.5
         self._move(alpha, f, terms, objective)
         return decrement
 
     def chord(self, L, S, decrement: float, tol: float, max_steps: int = 15) -> float:
-        """Take steps with a kept factor while each halves the decrement at least."""
+        """Take steps with a kept factor while each halves the decrement and none lowers the objective."""
         for _ in range(max_steps):
             if decrement <= tol:
                 break
@@ -166,6 +202,9 @@ class _Mode:
             if not new < 0.5 * decrement:
                 break
             alpha, f = self.alpha + da, self.f + df
-            self._move(alpha, f, *self._evaluate(alpha, f))
+            terms, objective = self._evaluate(alpha, f)
+            if objective < self.objective - self._slack:
+                break
+            self._move(alpha, f, terms, objective)
             decrement = new
         return decrement

@@ -1,17 +1,18 @@
 """Probabilistic least squares ordinal regression [PLSOR].
 
-Gaussian-process regression on the labels, whose predictions are then cut at thresholds: the training
-likelihood is Gaussian, the test likelihood ordinal. Everything is closed form, and the parameters are
-chosen by the leave-one-out predictive probability.
+Gaussian-process regression on the labels, whose predictions are then cut at thresholds: the
+training likelihood is Gaussian, the test likelihood ordinal. Everything is closed form, and the
+parameters are chosen by the leave-one-out predictive probability.
 
-The latent function is in label units, counted from the middle class. The covariance is that of the noisy
-labels, K + σ_n² I, a ``pm.gp.cov.WhiteNoise`` term included; the paper's α and β_j are 1/noise and −b_j/noise
-(its thresholds enter with the sign of α), so that Φ((b_j − μ)/√(noise² + σ²)) is its eq. 9.
+The latent function is in label units, counted from the middle class. The covariance is that of the
+noisy labels, K + σ_n² I, a ``pm.gp.cov.WhiteNoise`` term included; the paper's α and β_j are
+1/noise and −b_j/noise (its thresholds enter with the sign of α), so that Φ((b_j − μ)/√(noise² +
+σ²)) is its eq. 9.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -20,11 +21,16 @@ from pmordinal import linalg
 from pmordinal.engines.base import ENGINES, Engine
 from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
-from pmordinal.posterior import Gradient, Posterior, Start, Status
+from pmordinal.posterior import Gradient, LatentDraws, Posterior, Start, Status
 
 
 class PLSORPosterior(Posterior):
     """Prediction of labels by regression; `factor` is that of C = K + σ_n² I, `precision` one."""
+
+    @classmethod
+    def restore(cls, support: np.ndarray, **fields: Any) -> "PLSORPosterior":
+        """Return the posterior with these fields; the factor is computed again."""
+        return cls(factor=np.asfortranarray(np.linalg.cholesky(fields["gram"].matrix)), **fields)
 
     @cached_property
     def cavity(self) -> tuple[np.ndarray, np.ndarray]:
@@ -38,6 +44,19 @@ class PLSORPosterior(Posterior):
         white = self.gram.diagonal - self.gram.copy_diagonal()
         # k** − (C − w)ᵀ C⁻¹ (C − w) = 2 w − w² C⁻¹ on the diagonal
         return white * (2.0 - white * np.diagonal(self.B_inverse))
+
+    def draw(self, draws: int, rng: np.random.Generator) -> LatentDraws:
+        """Return draws of new labels, before they are cut, at the training rows."""
+        white = self.gram.diagonal - self.gram.copy_diagonal()
+        A = np.diag(2.0 * white) - white[:, None] * self.B_inverse * white
+        R = np.linalg.cholesky(A)
+        z = rng.standard_normal((white.size, draws))
+        f = self.mean[:, None] + R @ z
+        v = linalg.half_solve(self.factor, f)
+        constant = -0.5 * white.size * np.log(2 * np.pi)
+        log_prior = constant - 0.5 * (v * v).sum(0) - 0.5 * linalg.log_det(self.factor)
+        log_q = constant - 0.5 * (z * z).sum(0) - 0.5 * linalg.log_det(R)
+        return LatentDraws(f.T, log_prior, log_q)
 
     def loo_gradient(self) -> Gradient:
         """Return the exact gradient of Σ log p(y_i | y without i) [PLSOR, eqs. 10–11]."""
@@ -67,13 +86,14 @@ class PLSORPosterior(Posterior):
 class PLSOR(Engine):
     """Gaussian-process regression on the labels, cut at thresholds.
 
-    There is nothing to iterate. The covariance needs a ``pm.gp.cov.WhiteNoise`` term, the noise on the
-    labels; `gp_model` adds it.
+    There is nothing to iterate. The covariance needs a ``pm.gp.cov.WhiteNoise`` term, the noise on
+    the labels; `gp_model` adds it.
     """
 
     name: ClassVar[str] = "plsor"
     objectives: ClassVar[tuple[str, ...]] = ("loo",)
     in_label_units: ClassVar[bool] = True
+    posterior_type: ClassVar[type[Posterior]] = PLSORPosterior
 
     def __call__(
         self,

@@ -10,9 +10,10 @@ from pmordinal.gram import combine, linear, periodic, precomputed, stationary
 from pmordinal.gram.base import Builder, Kernel, revive
 from pmordinal.gram.bound import Gram
 from pmordinal.gram.graph import GraphKernel
+from pmordinal.gram.linear import LinearARD
 from pmordinal.gram.precomputed import Precomputed
 
-__all__ = ["Gram", "Kernel", "Precomputed", "lower", "revive"]
+__all__ = ["Gram", "Kernel", "LinearARD", "Precomputed", "lower", "revive"]
 
 _BUILDERS: dict[type, Builder] = {
     **stationary.BUILDERS,

@@ -59,6 +59,10 @@ class Kernel(ABC):
         """Parameters by which the whole covariance can be multiplied; none if it has fixed size."""
         return ()
 
+    def relevance(self, values: Sequence[Array], d: int) -> Array | None:
+        """Return how strongly each of `d` columns bends the function, shape (d,); None without ARD."""
+        return None
+
     def form(self) -> dict[str, Any]:
         """Return what the kernel is, its parameters apart, as plain data for `revive`."""
         raise TypeError(

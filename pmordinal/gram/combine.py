@@ -55,6 +55,13 @@ class Combination(Kernel):
             start = stop
         return parts, values[start:]
 
+    def relevance(self, values: Sequence[Array], d: int) -> Array | None:
+        """Return the relevance of the one kernel that has it; None if several do."""
+        parts, _ = self._split(values)
+        found = [k.relevance(part, d) for k, part in zip(self.kernels, parts, strict=True)]
+        known = [r for r in found if r is not None]
+        return known[0] if len(known) == 1 else None
+
     def matrix(
         self, values: Sequence[Array], X: Array, Z: Array | None = None
     ) -> tuple[Array, Pullback]:

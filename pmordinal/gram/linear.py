@@ -1,9 +1,10 @@
-"""Kernels without a distance: Linear, Constant, WhiteNoise."""
+"""Kernels without a distance: Linear, LinearARD, Constant, WhiteNoise."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pytensor.tensor as pt
 from pymc.gp import cov
 from pytensor.tensor.variable import TensorVariable
 
@@ -53,6 +54,86 @@ class LinearKernel(Kernel):
         (c,) = values
         A = self.columns_of(X) - c
         return np.einsum("ij,ij->i", A, A), lambda dk: [sum_to(-2.0 * dk[:, None] * A, c)]
+
+
+class LinearARD(cov.Covariance):
+    """Linear covariance with a weight for each column, k = Σ κ_j x_j z_j [CG2005, section 6.4].
+
+    Parameters
+    ----------
+    input_dim : int
+        Number of columns of X.
+    weights : tensor_like, shape (number of active columns,)
+        Relevances κ_j > 0.
+    active_dims : sequence of int, optional
+        The columns to use.
+
+    Examples
+    --------
+    >>> from pmordinal.gram import Gram, LinearARD, lower
+    >>> gram = Gram(lower(LinearARD(2, [1.0, 0.5])), [[1.0, 2.0], [3.0, 4.0]], [[1.0, 0.5]])
+    >>> gram.matrix.round(9).tolist()
+    [[3.0, 7.0], [7.0, 17.0]]
+    """
+
+    def __init__(self, input_dim: int, weights: Any, active_dims: Any = None) -> None:
+        super().__init__(input_dim, active_dims)
+        self.weights = as_parameter(weights)
+
+    def full(self, X: Any, Xs: Any = None) -> TensorVariable:
+        """Return the covariances between rows as a PyTensor expression, shape (n, m)."""
+        X, Xs = self._slice(X, Xs)
+        return pt.dot(X * self.weights, pt.transpose(X if Xs is None else Xs))
+
+    def diag(self, X: Any) -> TensorVariable:
+        """Return the variances of the rows as a PyTensor expression, shape (n,)."""
+        X, _ = self._slice(X, None)
+        return pt.sum(pt.square(X) * self.weights, axis=1)
+
+
+class LinearARDKernel(Kernel):
+    """k = Σ κ_j x_j z_j."""
+
+    def __init__(self, active: Any, weights: Any) -> None:
+        self.columns_of = Columns(active)
+        self.parameters = (as_parameter(weights),)
+
+    @property
+    def scale(self) -> tuple[TensorVariable, ...]:
+        """The weights."""
+        return self.parameters
+
+    def relevance(self, values: Sequence[Array], d: int) -> Array | None:
+        """Return the weights on the active columns."""
+        kappa = np.zeros(d)
+        kappa[self.columns_of.active] = values[0]
+        return kappa
+
+    def form(self) -> dict[str, Any]:
+        """Return the columns."""
+        return {"kernel": "LinearARDKernel", "active": self.columns_of.active}
+
+    @classmethod
+    def from_form(cls, form: dict[str, Any], values: Iterator[Array]) -> Kernel:
+        """Return the kernel of that form."""
+        return cls(form["active"], next(values))
+
+    def matrix(
+        self, values: Sequence[Array], X: Array, Z: Array | None = None
+    ) -> tuple[Array, Pullback]:
+        """Return K(X, Z) and its pullback."""
+        (kappa,) = values
+        A = self.columns_of(X)
+        if Z is None:
+            half = A * np.sqrt(kappa)  # NumPy forms A Aᵀ from one triangle: exactly symmetric
+            return (half @ half.T).T, lambda dK: [((dK @ A) * A).sum(0)]
+        B = self.columns_of(Z)
+        return ((B * kappa) @ A.T).T, lambda dK: [((dK @ B) * A).sum(0)]
+
+    def diagonal(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
+        """Return Σ κ_j x_j² and its pullback."""
+        squares = self.columns_of(X) ** 2
+        return squares @ values[0], lambda dk: [dk @ squares]
 
 
 class OneNumberKernel(Kernel):
@@ -119,6 +200,11 @@ def _build_linear(cov_func: Any, lower: Lower) -> Kernel | None:
     return LinearKernel(cov_func.active_dims, c) if c.ndim <= 1 else None
 
 
+def _build_linear_ard(cov_func: Any, lower: Lower) -> Kernel | None:
+    weights = cov_func.weights
+    return LinearARDKernel(cov_func.active_dims, weights) if weights.ndim == 1 else None
+
+
 def _build_constant(cov_func: Any, lower: Lower) -> Kernel | None:
     c = as_parameter(cov_func.c)
     return ConstantKernel(c) if is_scalar(c) else None
@@ -131,6 +217,7 @@ def _build_white_noise(cov_func: Any, lower: Lower) -> Kernel | None:
 
 BUILDERS: dict[type, Builder] = {
     cov.Linear: _build_linear,
+    LinearARD: _build_linear_ard,
     cov.Constant: _build_constant,
     cov.WhiteNoise: _build_white_noise,
 }

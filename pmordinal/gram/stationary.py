@@ -27,6 +27,15 @@ from pmordinal.gram.base import (
 class ScaledDistanceKernel(DistanceKernel):
     """A profile of the distance between x / ls; one `ls` or one for each column."""
 
+    def relevance(self, values: Sequence[Array], d: int) -> Array | None:
+        """Return 1/ls², the papers' κ, on the active columns."""
+        ls = values[0]
+        if ls.ndim == 0:
+            return None
+        kappa = np.zeros(d)
+        kappa[self.columns_of.active] = 1.0 / ls**2
+        return kappa
+
     def features(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
         """Return x / ls."""
         (ls,) = values

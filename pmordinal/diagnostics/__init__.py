@@ -1,0 +1,6 @@
+"""Judging fits: leave-one-out, scores, comparison."""
+
+from pmordinal.diagnostics.leave_one_out import loo
+from pmordinal.diagnostics.scoring import rank_methods, scores
+
+__all__ = ["loo", "rank_methods", "scores"]

@@ -1,0 +1,176 @@
+"""Scores of probabilistic predictions of ordered classes, and tests between methods."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from pmordinal import checks
+from pmordinal.labels import encode
+
+HIGHER_IS_BETTER = ("kappa",)
+
+
+def scores(y_true, probs, *, categories=None) -> pd.Series:
+    """Return how good predicted class probabilities are.
+
+    Parameters
+    ----------
+    y_true : array_like, shape (m,)
+        True labels.
+    probs : array_like or DataArray, shape (m, r)
+        Predicted probabilities, columns in the order of the classes.
+    categories : sequence, optional
+        The labels of the columns; taken from the ``class`` coordinate of a DataArray, or from
+        `y_true` where it has r of them.
+
+    Returns
+    -------
+    Series
+        ``zero_one`` and ``absolute``, the errors of the most probable class; ``macro_absolute``,
+        the absolute error averaged over the classes; ``nlp``, minus the mean log probability of the
+        truth; ``rps``, the ranked probability score Σ_k (P(y ≤ k) − [y_true ≤ k])²; ``kappa``,
+        quadratic-weighted; ``calibration``, the mean gap between the predicted and the observed
+        frequency of y ≤ k in ten bins of probability.
+
+    Examples
+    --------
+    >>> scores([1, 2, 3], [[0.8, 0.2, 0.0], [0.1, 0.8, 0.1], [0.0, 0.5, 0.5]]).round(3)["zero_one"].item()
+    0.333
+    """
+    P, codes = _aligned(y_true, probs, categories)
+    return pd.Series(pointwise_means(P, codes))
+
+
+def pointwise(y_true, probs, *, categories=None) -> pd.DataFrame:
+    """Return the scores that are means over rows, row by row: for errors and paired tests.
+
+    Parameters and labels as in `scores`; columns ``zero_one``, ``absolute``, ``nlp``, ``rps``.
+    """
+    P, codes = _aligned(y_true, probs, categories)
+    return pd.DataFrame(_rows(P, codes))
+
+
+def _rows(P: np.ndarray, codes: np.ndarray) -> dict[str, np.ndarray]:
+    guess = P.argmax(1)
+    below = codes[:, None] <= np.arange(P.shape[1] - 1)
+    with np.errstate(divide="ignore"):  # a probability of zero for what happened costs infinity
+        nlp = -np.log(P[np.arange(codes.size), codes])
+    return {
+        "zero_one": (guess != codes).astype(float),
+        "absolute": np.abs(guess - codes).astype(float),
+        "nlp": nlp,
+        "rps": ((P.cumsum(1)[:, :-1] - below) ** 2).sum(1),
+    }
+
+
+def pointwise_means(P: np.ndarray, codes: np.ndarray) -> dict[str, float]:
+    """Return every score of probabilities `P` for class codes."""
+    rows = _rows(P, codes)
+    means = {name: float(values.mean()) for name, values in rows.items()}
+    present = np.unique(codes)
+    means["macro_absolute"] = float(np.mean([rows["absolute"][codes == k].mean() for k in present]))
+    means["kappa"] = _quadratic_kappa(codes, P.argmax(1), P.shape[1])
+    means["calibration"] = _calibration_error(P, codes)
+    return means
+
+
+def _quadratic_kappa(truth: np.ndarray, guess: np.ndarray, r: int) -> float:
+    observed = np.zeros((r, r))
+    np.add.at(observed, (truth, guess), 1.0)
+    weights = np.subtract.outer(np.arange(r), np.arange(r)) ** 2.0
+    expected = np.outer(observed.sum(1), observed.sum(0)) / truth.size
+    disagreement = (weights * expected).sum()
+    # All of one class on both sides: there is nothing to agree about beyond chance.
+    return 1.0 - float((weights * observed).sum() / disagreement) if disagreement > 0 else 1.0
+
+
+def _calibration_error(P: np.ndarray, codes: np.ndarray, bins: int = 10) -> float:
+    r = P.shape[1]
+    forecast = P.cumsum(1)[:, :-1].ravel()
+    happened = (codes[:, None] <= np.arange(r - 1)).ravel()
+    where = np.minimum((forecast * bins).astype(int), bins - 1)
+    count = np.bincount(where, minlength=bins)
+    gap = np.abs(np.bincount(where, forecast - happened, bins))
+    return float(gap.sum() / count.sum())
+
+
+def _aligned(y_true, probs, categories) -> tuple[np.ndarray, np.ndarray]:
+    if categories is None and hasattr(probs, "coords") and "class" in probs.coords:
+        names = [str(name) for name in probs.coords["class"].values]
+        levels = getattr(getattr(y_true, "dtype", None), "categories", None)
+        if levels is None:
+            levels = getattr(getattr(y_true, "cat", None), "categories", None)
+        if levels is None:
+            seen = {str(v): v for v in np.unique(np.asarray(y_true))}
+            categories = [seen.get(name, name) for name in names]
+    P = checks.finite_array("probs", np.asarray(probs), ndim=2)
+    if P.min() < 0 or not np.allclose(P.sum(1), 1.0, atol=1e-6):
+        raise ValueError("probs: each row must be non-negative and sum to one")
+    labels = encode(y_true, categories, name="y_true")
+    if labels.n_classes != P.shape[1]:
+        raise ValueError(
+            f"probs has {P.shape[1]} columns and y_true {labels.n_classes} classes: "
+            "pass categories= with all labels in order"
+        )
+    if labels.codes.size != len(P) or not labels.observed.all():
+        raise ValueError(f"y_true: needs one label for each of the {len(P)} rows of probs")
+    return P, labels.codes
+
+
+def rank_methods(table: pd.DataFrame | Mapping, *, higher_is_better: bool = False) -> pd.DataFrame:
+    """Return average ranks of methods over data sets, with the Friedman test and paired t-tests.
+
+    Parameters
+    ----------
+    table : DataFrame, shape (number of data sets, number of methods)
+        One score for each data set (or partition) and method.
+    higher_is_better : bool
+        Whether a high score is good; default is an error.
+
+    Returns
+    -------
+    DataFrame
+        One row for each method, the best first: ``rank``, ``mean``, and ``t`` and ``p`` of the
+        paired t-test against the best. The attributes ``friedman_chi2``, ``friedman_F`` (Iman and
+        Davenport's, the papers' F_F) and ``p`` of that F are in ``.attrs``.
+
+    Examples
+    --------
+    >>> errors = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [2.0, 3.0, 5.0]})
+    >>> rank_methods(errors)["rank"].to_list()
+    [1.0, 2.0]
+    """
+    table = pd.DataFrame(table)
+    values = checks.finite_array("table", table.to_numpy(dtype=float), ndim=2)
+    n, k = values.shape
+    if n < 2 or k < 2:
+        raise ValueError(
+            f"table: ranking needs two rows and two methods at least, got {values.shape}"
+        )
+    ranks = stats.rankdata(-values if higher_is_better else values, axis=1).mean(0)
+    chi2 = 12 * n / (k * (k + 1)) * (np.sum(ranks**2) - k * (k + 1) ** 2 / 4)
+    bottom = n * (k - 1) - chi2
+    F = (n - 1) * chi2 / bottom if bottom > 0 else np.inf
+    best = int(ranks.argmin())
+    rows = []
+    for j, name in enumerate(table.columns):
+        gap = values[:, j] - values[:, best]
+        t, p = (0.0, 1.0) if np.ptp(gap) == 0 and gap[0] == 0 else _paired(gap)
+        rows.append({"method": name, "rank": ranks[j], "mean": values[:, j].mean(), "t": t, "p": p})
+    out = pd.DataFrame(rows).set_index("method").sort_values("rank", kind="stable")
+    out.attrs = {
+        "friedman_chi2": float(chi2),
+        "friedman_F": float(F),
+        "p": float(stats.f.sf(F, k - 1, (k - 1) * (n - 1))),
+    }
+    return out
+
+
+def _paired(gap: np.ndarray) -> tuple[float, float]:
+    sd = gap.std(ddof=1)
+    if sd == 0:  # the same difference every time
+        return float(np.copysign(np.inf, gap[0])), 0.0
+    t = gap.mean() / (sd / np.sqrt(gap.size))
+    return float(t), float(2 * stats.t.sf(abs(t), gap.size - 1))

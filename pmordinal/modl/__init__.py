@@ -1,0 +1,67 @@
+"""MODL: Bayes-optimal grids of a predictor and a target, and rank regression built on them.
+
+Hue and Boullé (2007), "A new probabilistic approach in rank regression with optimal Bayesian
+partitioning" [HB2007]. The package stands alone: it needs no PyMC. `RankRegressor` and
+`MODLDiscretizer` need scikit-learn and are imported on first use.
+
+Examples
+--------
+>>> import numpy as np
+>>> from pmordinal import modl
+>>> x = np.linspace(0, 1, 100)
+>>> modl.fit_grid(x, np.floor(4 * x)).J
+4
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from . import criterion
+from .averaging import averaged_log_score, averaged_rank_cdf
+from .fit import fit_grid
+from .grid import Grid
+from .posterior import sample_grids
+from .ranking import fit_grids, rank_predictors
+from .scores import nlrpd_of_cdf, ranked_probability_score
+
+if TYPE_CHECKING:
+    from .discretizer import MODLDiscretizer
+    from .regressor import RankRegressor
+
+__all__ = [
+    "Grid",
+    "MODLDiscretizer",
+    "RankRegressor",
+    "averaged_log_score",
+    "averaged_rank_cdf",
+    "criterion",
+    "fit_grid",
+    "fit_grids",
+    "nlrpd_of_cdf",
+    "rank_predictors",
+    "ranked_probability_score",
+    "sample_grids",
+]
+
+_ESTIMATORS = {"MODLDiscretizer": "discretizer", "RankRegressor": "regressor"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the estimators on first use."""
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    try:
+        module = import_module(f".{_ESTIMATORS[name]}", __name__)
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("sklearn"):
+            raise
+        raise ModuleNotFoundError(
+            f"{name} needs scikit-learn: pip install scikit-learn", name=error.name
+        ) from error
+    return getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted(__all__)
