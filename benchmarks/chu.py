@@ -83,7 +83,7 @@ FIELDS = [
 ]
 
 
-def run(folder: Path, name: str, bins: int, partition: int, method: str) -> dict:
+def run(folder: Path, name: str, bins: int, partition: int, method: str, starts: int = 1) -> dict:
     import pmordinal as pmo
     from pmordinal.errors import ConvergenceWarning
 
@@ -99,7 +99,7 @@ def run(folder: Path, name: str, bins: int, partition: int, method: str) -> dict
         model = pmo.gp_model(
             X[train], y[train], engine=engine, objective=objective or None, categories=categories
         )
-        fit = pmo.fit(model, priors=not method.endswith("-flat"), progressbar=False)
+        fit = pmo.fit(model, priors=not method.endswith("-flat"), starts=starts, seed=partition, progressbar=False)
     seconds = time.perf_counter() - began
     probs = fit.predict(X[~train]).values
     guess = categories[probs.argmax(1)]
@@ -152,6 +152,7 @@ def main() -> None:
     parser.add_argument("--bins", default="5,10")
     parser.add_argument("--methods", default="laplace,ep,ep:loo,plsor")
     parser.add_argument("--partitions", type=int, default=20)
+    parser.add_argument("--starts", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("chu.csv"))
     parser.add_argument("--report", action="store_true", help="only print what --out holds")
@@ -173,7 +174,7 @@ def main() -> None:
         if task not in done and not options.report
     ]
     parallel = joblib.Parallel(n_jobs=options.jobs, return_as="generator_unordered")
-    calls = (joblib.delayed(run)(options.data, s, int(b), int(p), m) for s, b, p, m in tasks)
+    calls = (joblib.delayed(run)(options.data, s, int(b), int(p), m, options.starts) for s, b, p, m in tasks)
     with options.out.open("a", newline="") as file:
         writer = csv.DictWriter(file, FIELDS)
         if not done:

@@ -185,7 +185,7 @@ def main() -> None:
         sets, sizes = list(TABLE1), [30]
     else:
         sets, sizes = options.sets.split(","), [int(k) for k in options.labels.split(",")]
-        if not options.data.is_dir():
+        if not (options.data.is_dir() or options.report):
             raise SystemExit(f"no data in {options.data}: this benchmark needs the paper's sets")
     done = set()
     if options.out.exists():

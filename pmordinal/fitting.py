@@ -4,7 +4,6 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import cast
 
 import numpy as np
@@ -30,7 +29,7 @@ from pmordinal.threads import blas_threads
 # The graph is tiny (priors and transforms around one Op): interpreting it beats compiling it.
 INTERPRET = Mode(linker="py", optimizer="merge")
 WALL = 1e10  # what the optimiser sees where the objective is not finite
-GAIN = 1e-3  # of the objective for each row, below which there is no other round
+GAIN, PATIENCE = 1e-3, 2  # rounds end when so many have gained less than this for each row
 
 type Report = Callable[[str], None]
 
@@ -195,8 +194,7 @@ class Target:
         if adapt is not None:
             self.problem = adapt(self.problem)
         self.engine = self.problem.engine
-        loose = self.engine.loosened(self.problem.objective)
-        self.problem = replace(self.problem, engine=loose, cache={})
+        self.problem = self.problem.loosened()
         other = OrdinalEvidence(self.problem).make_node(*node.inputs)
         total = graph_replace([total], {node.outputs[0]: other.outputs[0]})[0]
         values = model.value_vars
@@ -249,38 +247,39 @@ class Target:
         return [x.data, *(x.data + rng.normal(size=x.data.shape) for _ in range(count - 1))]
 
     def climb(self, x: np.ndarray, max_evaluations: int, report: Report) -> Run:
-        """Let the engine choose what it holds fixed, maximise, and so on in turns while that helps.
-
-        It ends when a turn gains less than GAIN for each row; the best turn counts.
-        """
-        n = len(self.problem.X)
-        evaluations = iterations = 0
+        """Let the engine choose what it holds fixed and maximise, in rounds; return the best round."""
+        engine, n = self.problem.engine, len(self.problem.X)
         best: Run | None = None
-        for turn in range(self.problem.engine.turns):
-            head = f"round {turn + 1}, " if self.problem.engine.turns > 1 else ""
+        evaluations = iterations = idle = 0
+        head = ""
+
+        def say(text: str) -> None:
+            report(head + text)
+
+        def show(count: int, value: float) -> None:
+            say(f"{count} evaluations, {engine.describe(self.problem.objective, value, n)}")
+
+        for turn in range(engine.turns):
+            head = f"round {turn + 1}, " if engine.turns > 1 else ""
             try:
-                self.select(x, turn, partial(_report_after, report, head))
+                self.select(x, turn, say)
+                run = self.maximise(x, max_evaluations - evaluations, show)
             except KeyboardInterrupt:
                 if best is None:
                     raise
                 message = f"interrupted in round {turn + 1}: the best round before it is kept"
                 best = replace(best, converged=False, message=message, interrupted=True)
                 break
-
-            def show(count: int, value: float, head=head) -> None:
-                text = self.problem.engine.describe(self.problem.objective, value, n)
-                report(f"{head}{count} evaluations, {text}")
-
-            run = self.maximise(x, max_evaluations - evaluations, show)
             evaluations, iterations = evaluations + run.evaluations, iterations + run.iterations
-            run = replace(run, engine=self.problem.cache.get("engine"))
             gain = run.value - (-np.inf if best is None else best.value)
             if best is None or gain > 0:
-                best, x = run, run.x
+                best = replace(run, engine=self.problem.cache.get("engine"))
             elif run.interrupted:
                 best = replace(best, converged=False, message=run.message, interrupted=True)
-            if not gain > GAIN * n or best.interrupted or evaluations >= max_evaluations:
+            idle = 0 if gain > GAIN * n else idle + 1
+            if idle == PATIENCE or best.interrupted or evaluations >= max_evaluations:
                 break
+            x = run.x
         assert best is not None
         return replace(best, evaluations=evaluations, iterations=iterations)
 
@@ -311,12 +310,8 @@ class Target:
                 return WALL, np.zeros_like(x)
             return -float(value) / n, -gradient / n
 
-        options = {
-            "maxfun": max_evaluations,
-            "maxiter": max_evaluations,
-            "ftol": 1e-7,
-            "gtol": 1e-5,
-        }
+        limits = {"maxfun": max_evaluations, "maxiter": max_evaluations}
+        options = {**limits, "ftol": 1e-7, "gtol": 1e-5}
         if x0.size == 0:
             return Run(x0, float(self._objective(x0)[0]), True, 1, 0, "nothing to optimise")
         try:
@@ -378,10 +373,6 @@ class Target:
 
 def _interpreted(joined, outputs):
     return pytensor.function([joined], outputs, mode=INTERPRET, on_unused_input="ignore")
-
-
-def _report_after(report: Report, head: str, text: str) -> None:
-    report(head + text)
 
 
 def find_evidence(graph):

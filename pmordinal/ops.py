@@ -5,8 +5,8 @@ gradient are computed together, once. Second derivatives are refused rather than
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numba
 import numpy as np
@@ -243,6 +243,10 @@ class Problem:
         likelihood = OrdinalLikelihood(thresholds, float(noise), self.link)
         gram = Gram(self.kernel, self.X, values)
         self.cache["engine"] = self.engine.select(gram, y, likelihood, turn, report)
+
+    def loosened(self) -> Self:
+        """Return the problem for an optimiser, its engine no more exact than the objective needs."""
+        return replace(self, engine=self.engine.loosened(self.objective), cache={})
 
     def evaluate(self, values, thresholds, noise, y) -> tuple[float, Gradient]:
         """Return the objective and its gradient."""

@@ -151,6 +151,10 @@ class MatchedProblem(Problem):
         codes = np.zeros(len(problem.unlabeled), dtype=np.int64)
         return cls(**known, matching=Matching(problem.unlabeled, codes))
 
+    def loosened(self) -> Self:
+        """Return the problem as it is: predictions are not stationary in the sites."""
+        return self
+
     def evaluate(self, values, thresholds, noise, y) -> tuple[float, Gradient]:
         """Return the objective with the matching term, and its gradient."""
         if self.matching.weight == 0.0:
@@ -210,8 +214,8 @@ def fit_semisupervised(
     >>> X, y = np.linspace(0, 3, 12), [1, np.nan, 1, 1, np.nan, np.nan, 2, 2, np.nan, 3, 3, np.nan]
     >>> model = pmo.gp_model(X, y, engine="ep")
     >>> fit = pmo.fit(model, semisupervised=True, progressbar=False)
-    >>> fit.unlabeled_labels
-    array([1., 1., 2., 3., 3.])
+    >>> fit.unlabeled_labels.tolist()
+    [1, 1, 2, 2, 3]
     >>> fit.path["weight"].tolist()
     [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0]
     """
@@ -238,8 +242,8 @@ def fit_semisupervised(
         known = {"priors": priors, "start": start, "seed": seed, "max_evaluations": max_evaluations}
         fit = fit_supervised(model, objective, starts, progressbar, **known)  # type: ignore[arg-type]
         codes = np.zeros(0, dtype=np.int64)
-        path = pd.DataFrame({name: [] for name in PATH}, dtype=float)
-        return SemiSupervisedFit.of(fit, proportions=gamma, unlabeled_codes=codes, path=path)
+        empty = pd.DataFrame({name: [] for name in PATH}, dtype=float)
+        return SemiSupervisedFit.of(fit, proportions=gamma, unlabeled_codes=codes, path=empty)
 
     points = target.starting_points(starts, start or {}, np.random.default_rng(seed))
     with blas_threads(len(problem.X)), _progress(progressbar) as progress:
@@ -262,20 +266,23 @@ def fit_semisupervised(
         matching.codes = transport.ranked(
             class_log_probs(target.posterior(run.x), matching.rows), counts
         )
-        path, unsettled = [], []
+        path: list[dict[str, Any]] = []
+        unsettled: list[float] = []
         for matching.weight in weights:
+            if run.interrupted:
+                break
             progress.update(task, advance=1)
             label = f"λ = {matching.weight:g}"
             step, runs = _anneal(target, matching, run, max_evaluations, max_rounds, show)
-            if step["settled"] is False:
-                unsettled.append(matching.weight)
             path.append(step)
             run = runs[-1]
+            if not (step["settled"] or run.interrupted):
+                unsettled.append(matching.weight)
             spent += sum(r.evaluations for r in runs)
             iterations += sum(r.iterations for r in runs)
         progress.update(task, advance=1)
     message = run.message
-    if unsettled:
+    if unsettled and not run.interrupted:
         message = (
             f"labels still changed after {max_rounds} rounds at λ = {unsettled[0]:g}: raise max_rounds of "
             "pmordinal.semisupervised.fit_semisupervised"
@@ -294,7 +301,7 @@ def fit_semisupervised(
         target.result(run, status),
         proportions=gamma,
         unlabeled_codes=matching.codes,
-        path=pd.DataFrame(path)[list(PATH)],
+        path=pd.DataFrame(path, columns=PATH),
     )
 
 
@@ -309,6 +316,8 @@ def _anneal(
         runs.append(run)
         posterior = target.posterior(run.x)
         log_probs = class_log_probs(posterior, matching.rows)
+        if run.interrupted:
+            break
         codes, switches = transport.switch(log_probs, matching.codes)  # line 7
         if not switches:
             settled = True

@@ -1,5 +1,6 @@
 """Learning from unlabelled rows: the label step, the exact gradient, Algorithm 1, bad input, files."""
 
+import tracemalloc
 from itertools import permutations
 
 import numpy as np
@@ -129,7 +130,7 @@ def test_no_pair_of_consecutive_classes_is_left_to_switch(rng):
 
 
 def test_the_gap_of_switching_to_the_optimum_is_small():
-    """Measured: switching is within 0.3 % of the optimum here, and never above it."""
+    """Measured: 0.11 % of the optimum in one of ten problems, else none; the start is 70 % away."""
     gaps, starts = [], []
     for seed in range(10):
         rng = np.random.default_rng(seed)
@@ -141,8 +142,8 @@ def test_the_gap_of_switching_to_the_optimum_is_small():
         gaps.append((best - transport.total_log_prob(log_probs, codes)) / abs(best))
         starts.append((best - transport.total_log_prob(log_probs, first)) / abs(best))
     assert min(gaps) > -1e-12
-    assert max(gaps) < 0.02
-    assert np.mean(gaps) < 0.2 * np.mean(starts)
+    assert max(gaps) < 0.003
+    assert np.mean(starts) > 0.1  # there was something to gain
 
 
 # the gradient
@@ -192,6 +193,18 @@ def test_latent_with_pullback_predicts_like_latent(rng, engine):
     np.testing.assert_allclose(var, posterior.latent(rows)[1], atol=1e-12)
 
 
+def test_no_matrix_of_the_order_of_the_unlabelled_rows(rng):
+    """20,000 of them: their square would be 3.2 GB, all terms and temporaries are under 0.2 GB."""
+    gram = Gram(lower(pm.gp.cov.ExpQuad(1, ls=1.0)), rng.normal(size=(10, 1)), [1.0])
+    posterior = EP()(gram, rng.integers(0, 2, 10), OrdinalLikelihood([0.0], 0.5))
+    matching = Matching(rng.normal(size=(20_000, 1)), rng.integers(0, 2, 20_000), weight=1.0)
+    tracemalloc.start()
+    matching.term(posterior)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2e8
+
+
 @pytest.mark.parametrize("objective", ["evidence", "loo"])
 def test_the_objective_of_the_theta_step_has_its_gradient(rng, objective):
     """Through PyMC's transforms and priors, at λ = 0.3."""
@@ -221,7 +234,7 @@ def test_the_objective_is_evidence_plus_weighted_mean_log_probability(rng):
     for codes in (log_probs.argmax(1), log_probs.argmin(1)):
         matching.codes = codes
         expected = plain + 0.1 * y.size * np.mean(log_probs[np.arange(len(Xu)), codes])
-        np.testing.assert_allclose(target._objective(x)[0], expected, rtol=1e-9)
+        np.testing.assert_allclose(target._objective(x)[0], expected, rtol=1e-7)
 
 
 # Algorithm 1

@@ -224,6 +224,21 @@ def test_no_square_matrix_is_formed():
     assert peak < 3 * n * s * 8 + 25e6  # blocks of 400,000 numbers
 
 
+def test_the_whole_fit_forms_no_square_matrix():
+    """From the table to the prediction at 20,000 rows: a square matrix would be 3.2 GB."""
+    X, y = data(20_000)
+    engine = pmo.SparseADF(n_basis=5, working_set=3)
+    tracemalloc.start()
+    try:
+        with pytest.warns(ConvergenceWarning):
+            fit = pmo.fit(pmo.gp_model(X, y, engine=engine), max_evaluations=2, progressbar=False)
+        fit.predict(X[:10])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 150e6
+
+
 @pytest.mark.slow
 def test_memory_at_a_hundred_thousand_rows():
     """Peak of selection, posterior and gradient within 3 n s numbers (n × n would be 80 GB)."""
@@ -316,51 +331,46 @@ def test_datatree(fitted):
     assert np.all(np.isfinite(tree["sample_stats"]["log_q"]))
 
 
-class Stop:
-    """Press Ctrl-C when the engine is called for the `count`-th time."""
-
-    def __init__(self, monkeypatch, method, count):
-        self.count, self.calls = count, 0
-        original = getattr(pmo.SparseADF, method)
-
-        def wrapped(engine, *args, **kwargs):
-            self.calls += 1
-            if self.calls == self.count:
-                os.kill(os.getpid(), signal.SIGINT)
-                threading.Event().wait(1.0)  # the signal arrives in here
-            return original(engine, *args, **kwargs)
-
-        monkeypatch.setattr(pmo.SparseADF, method, wrapped)
-
-
-@pytest.mark.parametrize(
-    ("method", "count", "said"),
-    [("__call__", 5, "interrupted after 4 evaluations"), ("select", 20, None)],
-)
-def test_interrupt_keeps_the_best(monkeypatch, method, count, said):
-    X, y = data(60, seed=2)
-    model = pmo.gp_model(X, y, engine=pmo.SparseADF(n_basis=10))
-    if said is None:  # interrupt the second round's selection
-        rounds = []
-        original = pmo.SparseADF.select
-
-        def select(engine, *args, **kwargs):
-            if engine.basis is None:
-                rounds.append(1)
-                if len(rounds) == 2:
-                    raise KeyboardInterrupt
-            return original(engine, *args, **kwargs)
-
-        monkeypatch.setattr(pmo.SparseADF, "select", select)
-        said = "interrupted in round 2"
-    else:
-        Stop(monkeypatch, method, count)
+def assert_interrupted(model, said):
     with pytest.warns(ConvergenceWarning, match=said):
         fit = pmo.fit(model, progressbar=False)
     assert not fit.status.converged
     assert said in fit.status.message
     assert np.isfinite(fit.objective_value)
     assert fit.posterior.support.size == 10
+
+
+def test_interrupt_keeps_the_best_evaluation(monkeypatch):
+    """A real signal in the fifth evaluation."""
+    calls = []
+    original = pmo.SparseADF.__call__
+
+    def call(engine, *args, **kwargs):
+        calls.append(1)
+        if len(calls) == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+            threading.Event().wait(1.0)  # the signal arrives in here
+        return original(engine, *args, **kwargs)
+
+    monkeypatch.setattr(pmo.SparseADF, "__call__", call)
+    model = pmo.gp_model(*data(60, seed=2), engine=pmo.SparseADF(n_basis=10))
+    assert_interrupted(model, "interrupted after 4 evaluations: the best so far is kept")
+
+
+def test_interrupt_of_a_later_selection_keeps_the_round_before(monkeypatch):
+    rounds = []
+    original = pmo.SparseADF.select
+
+    def select(engine, *args, **kwargs):
+        if engine.basis is None:
+            rounds.append(1)
+            if len(rounds) == 2:
+                raise KeyboardInterrupt
+        return original(engine, *args, **kwargs)
+
+    monkeypatch.setattr(pmo.SparseADF, "select", select)
+    model = pmo.gp_model(*data(60, seed=2), engine=pmo.SparseADF(n_basis=10))
+    assert_interrupted(model, "interrupted in round 2: the best round before it is kept")
 
 
 def test_interrupt_before_anything_is_known_is_an_interrupt(monkeypatch):
