@@ -62,7 +62,7 @@ def gp_model(
         share one scale: the amplitude is one unless you say otherwise.
     noise_fraction : optional
         Only for engines that regress on the labels (``"plsor"``): the share of the labels'
-        variance, `amplitude`², that is white noise.
+        variance, ``amplitude**2``, that is white noise.
     standardize : bool, optional
         Centre and scale the attributes; default is to do so unless you give a covariance of your
         own, whose parameters are in your units.
