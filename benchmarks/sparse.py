@@ -53,7 +53,10 @@ def scaling(sizes: list[int], s: int) -> None:
         if before is not None:
             slope = f"{(np.log(ended - began) - before[1]) / np.log(n / before[0]):.2f}"
         before = n, np.log(ended - began)
-        print(f"{n:7} {chosen - began:9.2f} {ended - chosen:11.2f} {slope:>6} {peak:21.2f}", flush=True)
+        print(
+            f"{n:7} {chosen - began:9.2f} {ended - chosen:11.2f} {slope:>6} {peak:21.2f}",
+            flush=True,
+        )
 
 
 def timed_fit(X, y, engine) -> tuple[pmo.OrdinalFit, float]:
@@ -77,7 +80,9 @@ def line(name: str, fit: pmo.OrdinalFit, seconds: float) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=["scaling", "fit", "ep", "refresh"])
     parser.add_argument("--sizes", default="1000,10000")
     parser.add_argument("--basis", type=int, default=200)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy.linalg import blas, lapack
 
+WELL = 1e4  # largest W_ii K_ii, a bound on the condition of B, for single precision
 PANEL = 64  # columns of B built at a time
 MOST_BYTES = 2**24  # of a matrix that is kept for the next call
 BLOCK = 128  # order of the blocks in which a triangle is mirrored
@@ -43,6 +44,18 @@ class Workspace(threading.local):
 
 
 WORKSPACE = Workspace()
+
+
+def in_single(K: np.ndarray) -> np.ndarray:
+    """Return K in single precision, in the workspace: it holds until the next call."""
+    single = WORKSPACE.matrix("K", K.shape[0], np.float32)
+    single[...] = K
+    return single
+
+
+def is_well_conditioned(K: np.ndarray, W: np.ndarray) -> bool:
+    """Tell whether B can be factorised in single precision for a step that is refined anyway."""
+    return bool((W * np.diagonal(K)).max() < WELL)
 
 
 def cholesky_B(K: np.ndarray, S: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

@@ -27,7 +27,6 @@ LEAST = 1e-12  # smallest site precision, as a share of the largest
 ROUNDS = 3  # Newton steps with one factorisation
 NOISE = 1e-6  # what single precision leaves of a residual
 LOOSE = 1e-5  # residual that suffices inside an optimiser
-WELL = 1e4  # largest p K_ii, a bound on the condition of B, for single precision
 
 
 class EPPosterior(Posterior):
@@ -267,9 +266,7 @@ class _Problem:
     @cached_property
     def K_single(self) -> np.ndarray:
         """K in single precision."""
-        K = linalg.WORKSPACE.matrix("K", self.y.size, np.float32)
-        K[...] = self.K
-        return K
+        return linalg.in_single(self.K)
 
     def room(self, name: str, dtype) -> np.ndarray:
         """Return a matrix to work in; those in double precision may leave with the posterior."""
@@ -295,7 +292,7 @@ class _Problem:
         """Factorise B for the given sites, in single precision if asked and if that will do."""
         p, t = _floored(sites.p), sites.t
         S = np.sqrt(p)
-        single = single and bool((p * np.diagonal(self.K)).max() < WELL)
+        single = single and linalg.is_well_conditioned(self.K, p)
         K = self.K_single if single else self.K
         L = linalg.cholesky_B(K, S, self.room("factor", K.dtype))
         alpha = sites.alpha + t - S * linalg.solve(L, S * linalg.symv(self.K, t))

@@ -8,7 +8,7 @@ squared distance between features of them; it holds the blocked arithmetic that 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytensor.tensor as pt
@@ -48,6 +48,7 @@ class Kernel(ABC):
     """
 
     parameters: tuple[TensorVariable, ...]
+    is_white: ClassVar[bool] = False  # zero between different rows: only its diagonal is needed
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Make the kernel known to `revive` by the name of its class."""

@@ -5,7 +5,7 @@ front of one kernel costs one pass over the matrix.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,32 @@ class Combination(Kernel):
 class SumKernel(Combination):
     """k = Σ kernels + Σ numbers."""
 
+    def matrix(
+        self, values: Sequence[Array], X: Array, Z: Array | None = None
+    ) -> tuple[Array, Pullback]:
+        """Return K(X, Z) and its pullback; white noise is added to the diagonal, not as a matrix."""
+        white = [kernel.is_white for kernel in self.kernels]
+        if Z is not None or not any(white) or all(white):
+            return super().matrix(values, X, Z)
+        parts, numbers = self._split(values)
+        pulls: list[Pullback] = []
+        K: Array | None = None
+        diagonal = np.zeros(len(X))
+        for kernel, part in zip(self.kernels, parts, strict=True):
+            if kernel.is_white:
+                k, pull = kernel.diagonal(part, X)
+                diagonal += k
+                pulls.append(partial(_of_diagonal, pull))
+            else:
+                term, pull = kernel.matrix(part, X)
+                K = np.array(term, order="F") if K is None else np.add(K, term, out=K)
+                pulls.append(pull)
+        assert K is not None
+        for number in numbers:
+            K += number.item()
+        K[np.diag_indices(len(X))] += diagonal
+        return K, self._pullback(pulls, numbers)
+
     @property
     def scale(self) -> tuple[TensorVariable, ...]:
         """The scales of all terms, if each has one."""
@@ -102,8 +128,9 @@ class SumKernel(Combination):
         K = evaluated[0][0] + sum(number.item() for number in numbers)
         for term, _ in evaluated[1:]:
             K += term
-        pullbacks = [pullback for _, pullback in evaluated]
+        return K, self._pullback([pullback for _, pullback in evaluated], numbers)
 
+    def _pullback(self, pullbacks: list[Pullback], numbers: Sequence[Array]) -> Pullback:
         def pullback(dK: Array) -> list[Array]:
             derivatives = [g for pull in pullbacks for g in pull(dK)]
             if numbers:
@@ -111,7 +138,7 @@ class SumKernel(Combination):
                 derivatives += [np.full(number.shape, total) for number in numbers]
             return derivatives
 
-        return K, pullback
+        return pullback
 
 
 class ProductKernel(Combination):
@@ -258,6 +285,10 @@ class MatrixKernel(Kernel):
     def columns(self, values: Sequence[Array], X: Array, index: NDArray[np.intp]) -> Array:
         """Return columns of the matrix."""
         return self._checked(values, X)[:, index]
+
+
+def _of_diagonal(pull: Pullback, dK: Array) -> list[Array]:
+    return pull(np.diagonal(dK))
 
 
 def _nothing(dK: Array) -> list[Array]:

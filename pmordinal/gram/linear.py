@@ -177,6 +177,8 @@ class ConstantKernel(OneNumberKernel):
 class WhiteNoiseKernel(OneNumberKernel):
     """k = sigma² for a row with itself, zero between different rows, equal in value or not."""
 
+    is_white = True
+
     def matrix(
         self, values: Sequence[Array], X: Array, Z: Array | None = None
     ) -> tuple[Array, Pullback]:
