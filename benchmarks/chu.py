@@ -99,7 +99,13 @@ def run(folder: Path, name: str, bins: int, partition: int, method: str, starts:
         model = pmo.gp_model(
             X[train], y[train], engine=engine, objective=objective or None, categories=categories
         )
-        fit = pmo.fit(model, priors=not method.endswith("-flat"), starts=starts, seed=partition, progressbar=False)
+        fit = pmo.fit(
+            model,
+            priors=not method.endswith("-flat"),
+            starts=starts,
+            seed=partition,
+            progressbar=False,
+        )
     seconds = time.perf_counter() - began
     probs = fit.predict(X[~train]).values
     guess = categories[probs.argmax(1)]
@@ -174,7 +180,10 @@ def main() -> None:
         if task not in done and not options.report
     ]
     parallel = joblib.Parallel(n_jobs=options.jobs, return_as="generator_unordered")
-    calls = (joblib.delayed(run)(options.data, s, int(b), int(p), m, options.starts) for s, b, p, m in tasks)
+    calls = (
+        joblib.delayed(run)(options.data, s, int(b), int(p), m, options.starts)
+        for s, b, p, m in tasks
+    )
     with options.out.open("a", newline="") as file:
         writer = csv.DictWriter(file, FIELDS)
         if not done:
