@@ -71,12 +71,12 @@ class Start:
     Attributes
     ----------
     alpha : ndarray, shape (n,)
-    cavity : tuple of two ndarrays, shape (n,)
+    cavity : tuple of two ndarrays, shape (n,), optional
         Cavity means and variances.
     """
 
     alpha: np.ndarray
-    cavity: tuple[np.ndarray, np.ndarray]
+    cavity: tuple[np.ndarray, np.ndarray] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,16 +353,9 @@ class Posterior:
             Symmetric.
         """
         S, Binv = self.root_precision, self.B_inverse
-        root = np.sqrt(np.abs(by_variance)) / S
-        dK = np.zeros(Binv.shape, order="F")
-        for sign in (1.0, -1.0):  # a symmetric product of two halves costs half of a general one
-            rows = np.flatnonzero(sign * by_variance > 0)
-            if rows.size:
-                half = np.asfortranarray(Binv[:, rows] * root[rows])
-                dK = blas.dsyrk(sign, half, beta=1.0, c=dK, lower=1, overwrite_c=1)
+        dK = linalg.weighted_square(Binv, by_variance / self.precision)
         dK *= S
         dK *= S[:, None]
-        linalg.fill_upper(dK)
         v = 0.5 * S * linalg.symv(Binv, by_mean / S)
         dK = blas.dger(1.0, v, self.alpha, a=dK, overwrite_a=1)
         return blas.dger(1.0, self.alpha, v, a=dK, overwrite_a=1)

@@ -5,6 +5,7 @@ chord steps finish, so that a cold evaluation costs about four factorisations an
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -24,11 +25,23 @@ FLOOR = 1e-4  # decrement below which a stalled iteration is at the rounding flo
 class LaplacePosterior(Posterior):
     """Posterior N(f_MAP, (K⁻¹ + Λ)⁻¹) [CG2005, eq. 10]."""
 
+    @cached_property
+    def at_mode(self) -> Terms:
+        """The likelihood at the mode."""
+        return self.likelihood.log_prob(self.y, self.mean)
+
+    @property
+    def start(self) -> Start:
+        """What the engine can start from next time: the mode needs no cavities."""
+        return Start(self.alpha)
+
     def evidence_gradient(self) -> Gradient:
         """Return the gradient of the evidence, the mode's own motion included [CG2005, App. A]."""
-        K, S, g, Binv = self.gram.matrix, self.root_precision, self.alpha, self.B_inverse
-        terms = self.likelihood.log_prob(self.y, self.mean)
-        A = self.variance
+        K, S, g = self.gram.matrix, self.root_precision, self.alpha
+        if "B_inverse" not in self.__dict__:  # gone again when evidence_dK has overwritten it
+            room = linalg.WORKSPACE.matrix("inverse", g.size, np.float64)
+            self.remember(B_inverse=linalg.fill_upper(linalg.lower_inverse(self.factor, room)))
+        Binv, terms, A = self.B_inverse, self.at_mode, self.variance
         by_mode = 0.5 * A * terms.d3  # −½ log|B| depends on the mode through W = −L''
         u = by_mode - S * linalg.symv(Binv, S * linalg.symv(K, by_mode))  # (I + W K)⁻¹ by_mode
         pull = linalg.symv(K, u)  # how the evidence moves with the slope L' of each datum
@@ -46,7 +59,7 @@ class LaplacePosterior(Posterior):
         """Return the exact gradient of Σ log p(y_i | y without i), the mode's motion included."""
         A, D = self.site_covariance, self.B_inverse_diagonal
         _, lam = self.cavity
-        at_mode, terms = self.likelihood.log_prob(self.y, self.mean), self.leave_one_out
+        at_mode, terms = self.at_mode, self.leave_one_out
         # the cavity is λ = A/D and μ = f − λ L'(f)
         by_slope = -lam * terms.d1
         by_A = (0.5 * (terms.d1**2 - terms.curvature) - self.alpha * terms.d1) / D**2
@@ -67,7 +80,7 @@ class LaplacePosterior(Posterior):
 
     def site_pullback(self, by_natural: np.ndarray, by_precision: np.ndarray) -> SiteReaction:
         """Return the motion of the mode under cotangents of its sites; see `Posterior`."""
-        at_mode = self.likelihood.log_prob(self.y, self.mean)
+        at_mode = self.at_mode
         by_f = -at_mode.d3 * by_precision  # W = −L''(f)
         by_slope = by_natural + self.site_covariance.times(by_f)
 
@@ -144,7 +157,10 @@ class Laplace(Engine):
         L = linalg.cholesky_B(K, np.sqrt(W))
         log_evidence = mode.objective - 0.5 * linalg.log_det(L)  # [CG2005, eq. 11]
         status = Status(converged, iterations, message, iterations + spent)
-        return LaplacePosterior(gram, y, likelihood, mode.alpha, mode.f, W, L, log_evidence, status)
+        posterior = LaplacePosterior(
+            gram, y, likelihood, mode.alpha, mode.f, W, L, log_evidence, status
+        )
+        return posterior.remember(at_mode=mode.terms)
 
 
 class _Mode:

@@ -66,11 +66,7 @@ class PLSORPosterior(Posterior):
         # μ = t − u/q and σ² = 1/q, with u = C⁻¹ t and q = diag C⁻¹
         by_u, by_q = -by_mean / q, (by_mean * u - by_var) / q**2
         # dq = −diag(C⁻¹ dC C⁻¹) and du = −C⁻¹ dC u
-        dC = np.zeros_like(C_inverse, order="F")
-        for rows, sign in ((by_q > 0, -1.0), (by_q < 0, 1.0)):
-            half = np.asfortranarray(C_inverse[:, rows] * np.sqrt(np.abs(by_q[rows])))
-            dC = blas.dsyrk(sign, half, beta=1.0, c=dC, lower=1, overwrite_c=1)
-        linalg.fill_upper(dC)
+        dC = linalg.weighted_square(C_inverse, -by_q)
         v = linalg.symv(C_inverse, by_u)
         dC = blas.dger(-0.5, v, u, a=dC, overwrite_a=1)
         dC = blas.dger(-0.5, u, v, a=dC, overwrite_a=1)

@@ -21,21 +21,25 @@ from pmordinal.gram.base import (
 )
 
 
-class LinearKernel(Kernel):
-    """k = (x − c)·(z − c); one `c` or one for each column."""
+class ColumnsKernel(Kernel):
+    """A kernel of some columns with one parameter."""
 
-    def __init__(self, active: Any, c: Any) -> None:
+    def __init__(self, active: Any, parameter: Any) -> None:
         self.columns_of = Columns(active)
-        self.parameters = (as_parameter(c),)
+        self.parameters = (as_parameter(parameter),)
 
     def form(self) -> dict[str, Any]:
-        """Return the columns."""
-        return {"kernel": "LinearKernel", "active": self.columns_of.active}
+        """Return the class and the columns."""
+        return {"kernel": type(self).__name__, "active": self.columns_of.active}
 
     @classmethod
     def from_form(cls, form: dict[str, Any], values: Iterator[Array]) -> Kernel:
         """Return the kernel of that form."""
         return cls(form["active"], next(values))
+
+
+class LinearKernel(ColumnsKernel):
+    """k = (x − c)·(z − c); one `c` or one for each column."""
 
     def matrix(
         self, values: Sequence[Array], X: Array, Z: Array | None = None
@@ -91,12 +95,8 @@ class LinearARD(cov.Covariance):
         return pt.sum(pt.square(X) * self.weights, axis=1)
 
 
-class LinearARDKernel(Kernel):
+class LinearARDKernel(ColumnsKernel):
     """k = Σ κ_j x_j z_j."""
-
-    def __init__(self, active: Any, weights: Any) -> None:
-        self.columns_of = Columns(active)
-        self.parameters = (as_parameter(weights),)
 
     @property
     def scale(self) -> tuple[TensorVariable, ...]:
@@ -108,15 +108,6 @@ class LinearARDKernel(Kernel):
         kappa = np.zeros(d)
         kappa[self.columns_of.active] = values[0]
         return kappa
-
-    def form(self) -> dict[str, Any]:
-        """Return the columns."""
-        return {"kernel": "LinearARDKernel", "active": self.columns_of.active}
-
-    @classmethod
-    def from_form(cls, form: dict[str, Any], values: Iterator[Array]) -> Kernel:
-        """Return the kernel of that form."""
-        return cls(form["active"], next(values))
 
     def matrix(
         self, values: Sequence[Array], X: Array, Z: Array | None = None
