@@ -29,6 +29,7 @@ _HOME = {
     "OrdinalFit": "fitted",
     "SemiSupervisedFit": "semisupervised",
     "load": "storage",
+    "compare": "diagnostics",
     "loo": "diagnostics",
     "scores": "diagnostics",
     "rank_methods": "diagnostics",
@@ -41,7 +42,7 @@ __all__ = [*_HOME, *_MODULES]
 
 if TYPE_CHECKING:
     from pmordinal import datasets, modl, plots
-    from pmordinal.diagnostics import loo, rank_methods, scores
+    from pmordinal.diagnostics import compare, loo, rank_methods, scores
     from pmordinal.distributions import Ordinal
     from pmordinal.engines import ENGINES, EP, PLSOR, Laplace, SparseADF
     from pmordinal.errors import ConvergenceWarning
