@@ -188,12 +188,12 @@ def posterior_diagonal(
     return np.maximum(A, 1e-16 * k)
 
 
-def weighted_square(A: np.ndarray, w: np.ndarray) -> np.ndarray:
+def weighted_square(A: np.ndarray, w: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Return A diag(w) A for a symmetric A stored in full and weights of either sign.
 
     The columns of each sign make a symmetric product, at half the cost of a general one.
     """
-    out = np.empty(A.shape, order="F")
+    out = np.empty(A.shape, order="F") if out is None else out
     beta = 0.0
     for sign in (1.0, -1.0):
         rows = np.flatnonzero(sign * w > 0)

@@ -66,7 +66,8 @@ class PLSORPosterior(Posterior):
         # μ = t − u/q and σ² = 1/q, with u = C⁻¹ t and q = diag C⁻¹
         by_u, by_q = -by_mean / q, (by_mean * u - by_var) / q**2
         # dq = −diag(C⁻¹ dC C⁻¹) and du = −C⁻¹ dC u
-        dC = linalg.weighted_square(C_inverse, -by_q)
+        room = linalg.WORKSPACE.matrix("gradient", q.size, np.float64)
+        dC = linalg.weighted_square(C_inverse, -by_q, room)
         v = linalg.symv(C_inverse, by_u)
         dC = blas.dger(-0.5, v, u, a=dC, overwrite_a=1)
         dC = blas.dger(-0.5, u, v, a=dC, overwrite_a=1)

@@ -49,6 +49,7 @@ class Kernel(ABC):
 
     parameters: tuple[TensorVariable, ...]
     is_white: ClassVar[bool] = False  # zero between different rows: only its diagonal is needed
+    keeps_matrix: ClassVar[bool] = True  # the pullback needs the matrix that was returned
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Make the kernel known to `revive` by the name of its class."""

@@ -110,7 +110,10 @@ class SumKernel(Combination):
                 pulls.append(partial(_of_diagonal, pull))
             else:
                 term, pull = kernel.matrix(part, X)
-                K = np.array(term, order="F") if K is None else np.add(K, term, out=K)
+                if K is None:
+                    K = np.array(term, order="F") if kernel.keeps_matrix else term
+                else:
+                    K += term
                 pulls.append(pull)
         assert K is not None
         for number in numbers:
@@ -143,6 +146,8 @@ class SumKernel(Combination):
 
 class ProductKernel(Combination):
     """k = Π kernels · Π numbers."""
+
+    keeps_matrix = False
 
     @property
     def scale(self) -> tuple[TensorVariable, ...]:
