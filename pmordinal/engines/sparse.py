@@ -23,7 +23,7 @@ SHARE, MOST = (
     0.2,
     200,
 )  # default basis: this share of the rows [Srijith2012, section 5], at most so many
-BLOCK = 100_000  # entries of a block of rows × basis
+BLOCK = 25_000  # entries of a block of rows × basis
 
 
 @dataclass(frozen=True, eq=False)
