@@ -15,7 +15,6 @@ from pymc.pytensorf import join_nonshared_inputs
 from pytensor.compile.mode import Mode
 from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import ancestors
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from scipy.optimize import minimize
 
 from pmordinal import checks
@@ -24,6 +23,7 @@ from pmordinal.errors import ConvergenceWarning
 from pmordinal.fitted import FitStatus, OrdinalFit
 from pmordinal.ops import OrdinalEvidence, Problem
 from pmordinal.posterior import Posterior
+from pmordinal.progress import progress_bar
 from pmordinal.threads import blas_threads
 
 # The graph is tiny (priors and transforms around one Op): interpreting it beats compiling it.
@@ -112,7 +112,7 @@ def fit(
     target = Target(model, objective, priors)
     points = target.starting_points(starts, start or {}, np.random.default_rng(seed))
     n = len(target.problem.X)
-    with blas_threads(n), _progress(progressbar) as progress:
+    with blas_threads(n), progress_bar(progressbar) as progress:
         task = progress.add_task("fit", total=None, info="")
 
         def report(text: str) -> None:
@@ -123,11 +123,7 @@ def fit(
             runs.append(target.climb(point, max_evaluations, report))
             if runs[-1].interrupted:
                 break
-    best = max(runs, key=lambda run: run.value)
-    if not np.isfinite(best.value):
-        raise ValueError(
-            f"the {target.problem.objective} is not finite where the fit starts: give other values with start="
-        )
+    best = best_of(runs, target.problem.objective)
     status = FitStatus(
         converged=best.converged,
         evaluations=sum(run.evaluations for run in runs),
@@ -286,8 +282,7 @@ class Target:
     def select(self, x: np.ndarray, turn: int = 0, report: Report | None = None) -> None:
         """Let the engine choose at the hyperparameters `x` what it holds fixed."""
         *values, thresholds, noise = self._inputs(x)
-        codes = self.problem.labels.codes[self.problem.labels.observed]
-        self.problem.select(values, thresholds, noise, codes, turn, report)
+        self.problem.select(values, thresholds, noise, self.problem.y, turn, report)
 
     def maximise(self, x0: np.ndarray, max_evaluations: int, show) -> Run:
         """Run L-BFGS from `x0`, with the objective scaled by 1/n."""
@@ -339,9 +334,8 @@ class Target:
     def posterior(self, x: np.ndarray) -> Posterior:
         """Return the engine's posterior at the hyperparameters `x`."""
         *values, thresholds, noise = self._inputs(x)
-        codes = self.problem.labels.codes[self.problem.labels.observed]
-        with blas_threads(len(codes)):
-            return self.problem.posterior(values, thresholds, noise, codes)
+        with blas_threads(len(self.problem.X)):
+            return self.problem.posterior(values, thresholds, noise, self.problem.y)
 
     def result(self, run: Run, status: FitStatus) -> OrdinalFit:
         """Return the fit at the optimum of `run`."""
@@ -389,12 +383,11 @@ def find_evidence(graph):
     return nodes.pop()
 
 
-def _progress(show: bool) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.fields[info]}"),
-        TimeElapsedColumn(),
-        transient=True,
-        disable=not show,
-    )
+def best_of(runs: list[Run], objective: str) -> Run:
+    """Return the run that got highest; raise if none found a finite objective."""
+    best = max(runs, key=lambda run: run.value)
+    if not np.isfinite(best.value):
+        raise ValueError(
+            f"the {objective} is not finite where the fit starts: give other values with start="
+        )
+    return best

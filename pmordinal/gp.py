@@ -180,7 +180,7 @@ def is_random(op) -> bool:
 
 def _observed(name: str, problem: Problem, thresholds, noise, **kwargs):
     parameters = [pt.cast(p, "float64") for p in problem.kernel.parameters]
-    codes = problem.labels.codes[problem.labels.observed]
+    codes = problem.y
     rows = np.arange(codes.size)  # lends its length to the draws
 
     def dist(*args):

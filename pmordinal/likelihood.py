@@ -104,6 +104,13 @@ class OrdinalLikelihood:
         lower, upper = self.bounds(y)
         return log_smooth(self.link, lower, upper, mean, self.noise, var)
 
+    def log_probabilities(self, mean: np.ndarray, var: np.ndarray) -> np.ndarray:
+        """Return log P(y = k) under f ~ N(mean, var) for every class, shape (m, r)."""
+        m, r = mean.size, self.n_classes
+        y = np.tile(np.arange(r), m)
+        terms = self.tilted(y, np.repeat(mean, r), np.repeat(np.asarray(var, dtype=float), r))
+        return terms.value.reshape(m, r)
+
     def probabilities(self, mean: np.ndarray, var: np.ndarray) -> np.ndarray:
         """Return P(y = k) under f ~ N(mean, var) for every class [CG2005, eq. 18].
 
@@ -112,10 +119,7 @@ class OrdinalLikelihood:
         ndarray, shape (m, r)
             Rows sum to one.
         """
-        m, r = mean.size, self.n_classes
-        y = np.tile(np.arange(r), m)
-        terms = self.tilted(y, np.repeat(mean, r), np.repeat(np.asarray(var, dtype=float), r))
-        probs = np.exp(terms.value).reshape(m, r)
+        probs = np.exp(self.log_probabilities(mean, var))
         return probs / probs.sum(1, keepdims=True)  # rounding only: the classes tile the line
 
     def threshold_gradient(self, y: np.ndarray, upper: np.ndarray, lower: np.ndarray) -> np.ndarray:

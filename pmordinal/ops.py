@@ -218,14 +218,21 @@ class Problem:
     start: Mapping[str, np.ndarray] = field(default_factory=dict)
     cache: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    def posterior(self, values, thresholds, noise, y, warm: bool = True) -> Posterior:
-        """Run the engine at the given parameters, from the last solution if `warm`."""
+    @property
+    def y(self) -> np.ndarray:
+        """Class codes of the labelled rows, shape (n,)."""
+        return self.labels.codes[self.labels.observed]
+
+    def _at(self, values, thresholds, noise) -> tuple[Gram, OrdinalLikelihood]:
         likelihood = OrdinalLikelihood(thresholds, float(noise), self.link)
-        gram = Gram(self.kernel, self.X, values)
-        start = self.cache.get("start") if warm else None
+        return Gram(self.kernel, self.X, values), likelihood
+
+    def posterior(self, values, thresholds, noise, y) -> Posterior:
+        """Run the engine at the given parameters, from the last solution."""
+        gram, likelihood = self._at(values, thresholds, noise)
         if "engine" not in self.cache:
             self.cache["engine"] = self.engine.select(gram, y, likelihood)
-        posterior = self.cache["engine"](gram, y, likelihood, start)
+        posterior = self.cache["engine"](gram, y, likelihood, self.cache.get("start"))
         if posterior.status.converged:
             self.cache["start"] = posterior.start
         return posterior
@@ -240,8 +247,7 @@ class Problem:
         report: Callable[[str], None] | None = None,
     ) -> None:
         """Let the engine choose at the given parameters what it holds fixed from now on."""
-        likelihood = OrdinalLikelihood(thresholds, float(noise), self.link)
-        gram = Gram(self.kernel, self.X, values)
+        gram, likelihood = self._at(values, thresholds, noise)
         self.cache["engine"] = self.engine.select(gram, y, likelihood, turn, report)
 
     def loosened(self) -> Self:

@@ -26,17 +26,17 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import xarray as xr
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from pmordinal import checks, transport
 from pmordinal.errors import ConvergenceWarning
 from pmordinal.fitted import FitStatus, OrdinalFit
-from pmordinal.fitting import Run, Target
+from pmordinal.fitting import Run, Target, best_of
 from pmordinal.fitting import fit as fit_supervised
 from pmordinal.labels import Labels
 from pmordinal.objectives import OBJECTIVES
 from pmordinal.ops import Problem
 from pmordinal.posterior import Gradient, Posterior
+from pmordinal.progress import progress_bar
 from pmordinal.threads import blas_threads
 
 WEIGHTS = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)  # λ [SSGPOR, Algorithm 1, line 4]
@@ -246,7 +246,7 @@ def fit_semisupervised(
         return SemiSupervisedFit.of(fit, proportions=gamma, unlabeled_codes=codes, path=empty)
 
     points = target.starting_points(starts, start or {}, np.random.default_rng(seed))
-    with blas_threads(len(problem.X)), _progress(progressbar) as progress:
+    with blas_threads(len(problem.X)), progress_bar(progressbar, counted=True) as progress:
         task = progress.add_task("supervised", total=1 + len(weights), info="")
         label, spent = "supervised", 0
 
@@ -255,11 +255,7 @@ def fit_semisupervised(
             progress.update(task, description=label, info=info)
 
         first = [target.maximise(point, max_evaluations, show) for point in points]
-        run = max(first, key=lambda run: run.value)
-        if not np.isfinite(run.value):
-            raise ValueError(
-                f"the {problem.objective} is not finite where the fit starts: give other values with start="
-            )
+        run = best_of(first, problem.objective)
         spent, iterations = sum(r.evaluations for r in first), sum(r.iterations for r in first)
         counts = transport.class_counts(len(problem.unlabeled), gamma)
         matching = problem.matching
@@ -339,11 +335,7 @@ def _anneal(
 
 def class_log_probs(posterior: Posterior, rows: np.ndarray) -> np.ndarray:
     """Return the log probability of every class at new rows [SSGPOR, eq. 5], shape (m, r)."""
-    mean, var = posterior.latent(rows)
-    r = posterior.likelihood.n_classes
-    y = np.tile(np.arange(r), mean.size)
-    terms = posterior.likelihood.tilted(y, np.repeat(mean, r), np.repeat(var, r))
-    return terms.value.reshape(-1, r)
+    return posterior.likelihood.log_probabilities(*posterior.latent(rows))
 
 
 def class_proportions(labels: Labels, proportions=None) -> np.ndarray:
@@ -384,15 +376,3 @@ def class_proportions(labels: Labels, proportions=None) -> np.ndarray:
             f"proportions must sum to one, got {gamma.sum():g}: divide them by their sum"
         )
     return gamma / gamma.sum()
-
-
-def _progress(show: bool) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[info]}"),
-        TimeElapsedColumn(),
-        transient=True,
-        disable=not show,
-    )
