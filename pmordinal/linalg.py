@@ -4,7 +4,7 @@ K itself is never factorised: duplicated inputs make it singular, and no jitter 
 its eigenvalues above one.
 """
 
-import threading
+import weakref
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 
@@ -14,41 +14,51 @@ from scipy.linalg import blas, lapack
 
 WELL = 1e4  # largest W_ii K_ii, a bound on the condition of B, for single precision
 PANEL = 64  # columns of B built at a time
-MOST_BYTES = 2**24  # of a matrix that is kept for the next call
+LEAST_BYTES, MOST_BYTES = 2**17, 2**24  # of a matrix whose memory is used again
+MOST_KEPT, MOST_SIZES = 6, 2  # blocks of one size, and sizes
 BLOCK = 128  # order of the blocks in which a triangle is mirrored
 SMALLEST, LARGEST = 64, 800  # between these orders a triangle is inverted by halves
 
 
-class Workspace(threading.local):
-    """Matrices to work in, of one order, kept from call to call unless they are large.
+class _Recycled:
+    """Memory of matrices that nobody holds any more, for the next ones of that size.
 
-    The system hands out fresh memory page by page, which takes as long as a factorisation does for
-    a few matrices of order 1000. Nothing that a caller sees may live here.
+    The system hands out fresh memory page by page: for a few matrices of order 1000 that takes as
+    long as factorising one of them.
     """
 
     def __init__(self) -> None:
-        self._n = 0
-        self._kept: dict[str, np.ndarray] = {}
+        self._free: dict[int, list[np.ndarray]] = {}
 
-    def matrix(self, name: str, n: int, dtype: DTypeLike) -> np.ndarray:
-        """Return the Fortran-ordered n × n matrix of that name; what is in it is anybody's."""
-        if n != self._n:
-            self._kept.clear()
-            self._n = n
-        if name not in self._kept:
-            new = np.empty((n, n), dtype=dtype, order="F")
-            if new.nbytes > MOST_BYTES:
-                return new
-            self._kept[name] = new
-        return self._kept[name]
+    def empty(self, shape: tuple[int, int], dtype: DTypeLike = np.float64) -> np.ndarray:
+        """Return a Fortran-ordered matrix; what is in it is anybody's."""
+        size = shape[0] * shape[1] * np.dtype(dtype).itemsize
+        if not LEAST_BYTES <= size <= MOST_BYTES:
+            return np.empty(shape, dtype=dtype, order="F")
+        try:
+            memory = self._free[size].pop()
+        except LookupError:
+            memory = np.empty(size, dtype=np.uint8)
+        # All views hold `flat`, not the memory below it: it dies with the last of them.
+        flat = np.frombuffer(memory.data, dtype=dtype)
+        weakref.finalize(flat, self._take_back, size, memory).atexit = False
+        return flat.reshape(shape, order="F")
+
+    def _take_back(self, size: int, memory: np.ndarray) -> None:
+        if size not in self._free:
+            for old in list(self._free)[: 1 - MOST_SIZES]:
+                self._free.pop(old, None)
+        kept = self._free.setdefault(size, [])
+        if len(kept) < MOST_KEPT:
+            kept.append(memory)
 
 
-WORKSPACE = Workspace()
+empty = _Recycled().empty
 
 
 def in_single(K: np.ndarray) -> np.ndarray:
-    """Return K in single precision, in the workspace: it holds until the next call."""
-    single = WORKSPACE.matrix("K", K.shape[0], np.float32)
+    """Return K in single precision."""
+    single = empty(K.shape, np.float32)
     single[...] = K
     return single
 
@@ -72,7 +82,7 @@ def cholesky_B(K: np.ndarray, S: np.ndarray, out: np.ndarray | None = None) -> n
     """
     n = S.size
     S = S.astype(K.dtype, copy=False)
-    out = np.empty((n, n), dtype=K.dtype, order="F") if out is None else out
+    out = empty((n, n), K.dtype) if out is None else out
     for i in range(0, n, PANEL):  # the lower triangle, panel by panel: they stay in the cache
         panel = out[i:, i : i + PANEL]
         np.multiply(K[i:, i : i + PANEL], S[i:, None], out=panel)
@@ -108,9 +118,13 @@ def inverse(L: np.ndarray) -> np.ndarray:
     return fill_upper(lower_inverse(L))
 
 
-def lower_inverse(L: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return (L Lᵀ)⁻¹ in the lower triangle (the upper one is zero)."""
-    return gram_of_columns(triangular_inverse(L, out))
+def lower_inverse(L: np.ndarray) -> np.ndarray:
+    """Return (L Lᵀ)⁻¹ in the lower triangle (the upper one may hold rubbish)."""
+    if SMALLEST < L.shape[0] < LARGEST:
+        return gram_of_columns(triangular_inverse(L))
+    out = empty(L.shape, L.dtype)
+    out[...] = L
+    return _lapack(L, "potri")(out, lower=1, overwrite_c=1)[0]
 
 
 def gram_of_columns(X: np.ndarray) -> np.ndarray:
@@ -130,7 +144,7 @@ def triangular_inverse(L: np.ndarray, out: np.ndarray | None = None) -> np.ndarr
         Fortran-ordered buffer for the result.
     """
     n = L.shape[0]
-    out = np.empty((n, n), dtype=L.dtype, order="F") if out is None else out
+    out = empty((n, n), L.dtype) if out is None else out
     if not SMALLEST < n < LARGEST:
         for i in range(0, n, BLOCK):
             e = min(i + BLOCK, n)
@@ -188,22 +202,29 @@ def posterior_diagonal(
     return np.maximum(A, 1e-16 * k)
 
 
-def weighted_square(A: np.ndarray, w: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return A diag(w) A for a symmetric A stored in full and weights of either sign.
+def weighted_square(A: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Return the lower triangle of A diag(w) A for a symmetric A in full, weights of either sign.
 
     The columns of each sign make a symmetric product, at half the cost of a general one.
     """
-    out = np.empty(A.shape, order="F") if out is None else out
+    out, room = empty(A.shape), empty(A.shape)
     beta = 0.0
     for sign in (1.0, -1.0):
-        rows = np.flatnonzero(sign * w > 0)
-        if rows.size:
-            half = A.T[rows] * np.sqrt(np.abs(w[rows]))[:, None]  # rows of Aᵀ lie together
-            out = blas.dsyrk(sign, half.T, beta=beta, c=out, lower=1, overwrite_c=1)
+        columns = np.flatnonzero(sign * w > 0)
+        if columns.size:
+            half = room[:, : columns.size]  # in Fortran order columns lie together
+            np.take(A.T, columns, axis=0, out=half.T, mode="clip")  # other modes make copies
+            half *= np.sqrt(np.abs(w[columns]))
+            out = blas.dsyrk(sign, half, beta=beta, c=out, lower=1, overwrite_c=1)
             beta = 1.0
     if beta == 0.0:
         out.fill(0.0)
-    return fill_upper(out)
+    return out
+
+
+def add_outer(A: np.ndarray, scale: float, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Add scale (u vᵀ + v uᵀ) to a symmetric A given by its lower triangle; return it in full."""
+    return fill_upper(blas.dsyr2(scale, u, v, a=A, lower=1, overwrite_a=1))
 
 
 def factor_psd(K: np.ndarray) -> np.ndarray:

@@ -357,5 +357,4 @@ class Posterior:
         dK *= S
         dK *= S[:, None]
         v = 0.5 * S * linalg.symv(Binv, by_mean / S)
-        dK = blas.dger(1.0, v, self.alpha, a=dK, overwrite_a=1)
-        return blas.dger(1.0, self.alpha, v, a=dK, overwrite_a=1)
+        return linalg.add_outer(dK, 1.0, v, self.alpha)

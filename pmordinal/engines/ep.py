@@ -261,7 +261,7 @@ class _Problem:
         self.A: linalg.SiteCovariance | None = None
         self.A_residual = np.inf
         self._turn = 0
-        self._double: dict[str, np.ndarray] = {}
+        self._rooms: dict[tuple[str, np.dtype], np.ndarray] = {}
 
     @cached_property
     def K_single(self) -> np.ndarray:
@@ -269,12 +269,10 @@ class _Problem:
         return linalg.in_single(self.K)
 
     def room(self, name: str, dtype) -> np.ndarray:
-        """Return a matrix to work in; those in double precision may leave with the posterior."""
-        if dtype == np.float32:
-            return linalg.WORKSPACE.matrix(name, self.y.size, dtype)
-        if name not in self._double:
-            self._double[name] = np.empty(self.K.shape, order="F")
-        return self._double[name]
+        """Return a matrix to work in, the same for the same name and precision."""
+        if (name, dtype) not in self._rooms:
+            self._rooms[name, dtype] = linalg.empty(self.K.shape, dtype)
+        return self._rooms[name, dtype]
 
     def first_sites(self, start: Posterior | Start | None) -> _Sites:
         """Return the sites that the cavities of `start`, or those of the prior, ask for."""

@@ -38,9 +38,6 @@ class LaplacePosterior(Posterior):
     def evidence_gradient(self) -> Gradient:
         """Return the gradient of the evidence, the mode's own motion included [CG2005, App. A]."""
         K, S, g = self.gram.matrix, self.root_precision, self.alpha
-        if "B_inverse" not in self.__dict__:  # gone again when evidence_dK has overwritten it
-            room = linalg.WORKSPACE.matrix("inverse", g.size, np.float64)
-            self.remember(B_inverse=linalg.fill_upper(linalg.lower_inverse(self.factor, room)))
         Binv, terms, A = self.B_inverse, self.at_mode, self.variance
         by_mode = 0.5 * A * terms.d3  # −½ log|B| depends on the mode through W = −L''
         u = by_mode - S * linalg.symv(Binv, S * linalg.symv(K, by_mode))  # (I + W K)⁻¹ by_mode
@@ -132,13 +129,13 @@ class Laplace(Engine):
             del easier
         # Steps start from a residual in double precision: a factor in single does, at half the cost.
         K_step = linalg.in_single(K) if linalg.is_well_conditioned(K, mode.terms.curvature) else K
-        buffer = linalg.WORKSPACE.matrix("factor", y.size, K_step.dtype)
+        buffer = linalg.empty(K.shape, K_step.dtype)
         decrement, message, iterations = np.inf, "", 0
         while not message and iterations < self.max_iterations:
             iterations += 1
             S = np.sqrt(mode.terms.curvature)
             if K_step is not K and not linalg.is_well_conditioned(K, mode.terms.curvature):
-                K_step, buffer = K, np.empty(K.shape, order="F")
+                K_step, buffer = K, linalg.empty(K.shape)
             L = linalg.cholesky_B(K_step, S, buffer)
             previous, decrement = decrement, mode.newton(L, S)
             if decrement < CLOSE:

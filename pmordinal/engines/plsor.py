@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 
 from pmordinal import linalg
 from pmordinal.engines.base import ENGINES, Engine
@@ -66,11 +66,8 @@ class PLSORPosterior(Posterior):
         # μ = t − u/q and σ² = 1/q, with u = C⁻¹ t and q = diag C⁻¹
         by_u, by_q = -by_mean / q, (by_mean * u - by_var) / q**2
         # dq = −diag(C⁻¹ dC C⁻¹) and du = −C⁻¹ dC u
-        room = linalg.WORKSPACE.matrix("gradient", q.size, np.float64)
-        dC = linalg.weighted_square(C_inverse, -by_q, room)
         v = linalg.symv(C_inverse, by_u)
-        dC = blas.dger(-0.5, v, u, a=dC, overwrite_a=1)
-        dC = blas.dger(-0.5, u, v, a=dC, overwrite_a=1)
+        dC = linalg.add_outer(linalg.weighted_square(C_inverse, -by_q), -0.5, u, v)
         return Gradient(
             self.gram.pullback(dC),
             self.likelihood.threshold_gradient(self.y, terms.upper[0], terms.lower[0]),
@@ -101,7 +98,9 @@ class PLSOR(Engine):
     ) -> PLSORPosterior:
         """Return the regression on the labels; see `Engine`."""
         C = gram.matrix
-        L, info = lapack.dpotrf(np.array(C, order="F"), lower=1, clean=0, overwrite_a=1)
+        L = linalg.empty(C.shape)
+        L[...] = C
+        L, info = lapack.dpotrf(L, lower=1, clean=0, overwrite_a=1)
         if info:
             raise np.linalg.LinAlgError(
                 "the covariance of the labels is not positive definite: add a pm.gp.cov.WhiteNoise term"

@@ -15,6 +15,8 @@ import pytensor.tensor as pt
 from numpy.typing import NDArray
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 
+from pmordinal.linalg import empty
+
 type Array = NDArray[np.float64]
 type Pullback = Callable[[Array], list[Array]]
 type Lower = Callable[[Any], "Kernel"]
@@ -90,6 +92,11 @@ class Kernel(ABC):
     @abstractmethod
     def diagonal(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
         """Return k(x_i, x_i), shape (n,), and its pullback."""
+
+    def copy_diagonal(self, values: Sequence[Array], X: Array) -> Array:
+        """Return the covariance of each row with a copy of itself: `diagonal` less white noise."""
+        blocks = (X[i : i + 64] for i in range(0, len(X), 64))
+        return np.concatenate([self.matrix(values, rows, rows)[0].diagonal() for rows in blocks])
 
     def columns(self, values: Sequence[Array], X: Array, index: NDArray[np.intp]) -> Array:
         """Return the columns `index` of the square matrix K(X), shape (n, len(index))."""
@@ -210,6 +217,10 @@ class DistanceKernel(Kernel):
         """Return ones."""
         return np.ones(len(X)), lambda dk: [np.zeros(value.shape) for value in values]
 
+    def copy_diagonal(self, values: Sequence[Array], X: Array) -> Array:
+        """Return ones: there is no white noise."""
+        return np.ones(len(X))
+
     def matrix(
         self, values: Sequence[Array], X: Array, Z: Array | None = None
     ) -> tuple[Array, Pullback]:
@@ -248,9 +259,9 @@ class DistanceKernel(Kernel):
         self, phi: Array, own: Sequence[float]
     ) -> tuple[Array, Callable[[Array], tuple[Array, list[float]]]]:
         n, p = phi.shape
-        K = np.empty((n, n))
+        K = empty((n, n)).T
         # Only its lower triangle is ever touched.
-        auxiliary = np.empty((n, n)) if self.keeps_auxiliary else None
+        auxiliary = empty((n, n)).T if self.keeps_auxiliary else None
         A, B = _augmented(phi)
         for block in _blocks(n):
             upto = slice(0, block.stop)

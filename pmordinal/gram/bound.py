@@ -83,12 +83,9 @@ class Gram:
         """Return the prior variance at other rows, shape (m,)."""
         return self.kernel.diagonal(self.values, _rows(X_star))[0]
 
-    def copy_diagonal(self, block: int = 64) -> Array:
+    def copy_diagonal(self) -> Array:
         """Return the covariance of each row with a copy of itself: `diagonal` less white noise."""
-        parts = [self.X[i : i + block] for i in range(0, self.n, block)]
-        return np.concatenate(
-            [self.kernel.matrix(self.values, rows, rows)[0].diagonal() for rows in parts]
-        )
+        return self.kernel.copy_diagonal(self.values, self.X)
 
     def pullback(self, dK: ArrayLike) -> list[Array]:
         """Return the derivative in each parameter, given the symmetric derivative in `matrix`."""

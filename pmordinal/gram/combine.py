@@ -23,6 +23,7 @@ from pmordinal.gram.base import (
     is_scalar,
     revive,
 )
+from pmordinal.linalg import empty
 
 type Evaluated = tuple[Array, Pullback]
 
@@ -85,6 +86,13 @@ class Combination(Kernel):
         ]
         return self._combine(columns, numbers)[0]
 
+    def copy_diagonal(self, values: Sequence[Array], X: Array) -> Array:
+        """Return k(x, copy of x)."""
+        parts, numbers = self._split(values)
+        pairs = zip(self.kernels, parts, strict=True)
+        copies: list[Evaluated] = [(k.copy_diagonal(part, X), _nothing) for k, part in pairs]
+        return self._combine(copies, numbers)[0]
+
     def _combine(self, evaluated: list[Evaluated], numbers: Sequence[Array]) -> Evaluated:
         raise NotImplementedError
 
@@ -111,7 +119,7 @@ class SumKernel(Combination):
             else:
                 term, pull = kernel.matrix(part, X)
                 if K is None:
-                    K = np.array(term, order="F") if kernel.keeps_matrix else term
+                    K = _scaled(1.0, term) if kernel.keeps_matrix else term
                 else:
                     K += term
                 pulls.append(pull)
@@ -160,7 +168,7 @@ class ProductKernel(Combination):
         scalars = [number.item() for number in numbers]
         scale = float(np.prod(scalars))
         if len(factors) == 1:
-            K = scale * factors[0]
+            K = _scaled(scale, factors[0])
         else:
             K = factors[0] * factors[1]
             for factor in factors[2:]:
@@ -298,6 +306,11 @@ def _of_diagonal(pull: Pullback, dK: Array) -> list[Array]:
 
 def _nothing(dK: Array) -> list[Array]:
     return []
+
+
+def _scaled(scale: float, K: Array) -> Array:
+    """Return scale · K, in memory that is used again where there is much of it."""
+    return np.multiply(scale, K, out=empty(K.shape) if K.ndim == 2 else None)
 
 
 def _inner(A: Array, B: Array) -> float:

@@ -187,6 +187,10 @@ class WhiteNoiseKernel(OneNumberKernel):
         k = np.full(len(X), sigma.item() ** 2)
         return k, lambda dk: [np.asarray(2.0 * sigma * dk.sum())]
 
+    def copy_diagonal(self, values: Sequence[Array], X: Array) -> Array:
+        """Return zeros."""
+        return np.zeros(len(X))
+
 
 def _build_linear(cov_func: Any, lower: Lower) -> Kernel | None:
     c = as_parameter(cov_func.c)

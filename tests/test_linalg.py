@@ -1,0 +1,58 @@
+"""Dense linear algebra of the engines against NumPy, and memory that is used again."""
+
+import gc
+
+import numpy as np
+import pytest
+
+from pmordinal import linalg
+
+
+def spd(n, seed=0):
+    A = np.random.default_rng(seed).normal(size=(n, n))
+    return A @ A.T / n + np.eye(n)
+
+
+@pytest.mark.parametrize("n", [1, 5, 65, 300, 801])
+def test_inverse_ignores_what_is_above_the_diagonal_of_the_factor(n):
+    A = spd(n)
+    L = np.asfortranarray(np.linalg.cholesky(A) + np.triu(np.full((n, n), np.nan), 1))
+    np.testing.assert_allclose(linalg.inverse(L) @ A, np.eye(n), atol=1e-11)
+
+
+@pytest.mark.parametrize("signs", ["both", "positive", "negative", "zero"])
+def test_weighted_square_with_a_rank_two_term(signs):
+    rng, n = np.random.default_rng(1), 40
+    A = np.asfortranarray(spd(n))
+    size = np.abs(rng.normal(size=n))
+    w = size * {"both": rng.choice([-1, 0, 1], n), "positive": 1, "negative": -1, "zero": 0}[signs]
+    u, v = rng.normal(size=(2, n))
+    ours = linalg.add_outer(linalg.weighted_square(A, w), -0.5, u, v)
+    outer = np.outer(u, v)
+    np.testing.assert_allclose(ours, A @ np.diag(w) @ A - 0.5 * (outer + outer.T), atol=1e-12)
+
+
+def test_memory_is_used_again_when_the_last_view_is_gone():
+    shape = (200, 200)
+    first = linalg.empty(shape)
+    address, view = first.ctypes.data, first[3:, ::2].T
+    first[...] = 7.0
+    del first
+    gc.collect()
+    others = [linalg.empty(shape) for _ in range(8)]
+    assert address not in {other.ctypes.data for other in others}
+    for other in others:
+        other.fill(0.0)
+    assert (view == 7.0).all()
+    del view
+    assert linalg.empty(shape).ctypes.data == address
+
+
+def test_few_blocks_of_memory_are_kept():
+    pool = linalg._Recycled()
+    for n in (200, 250, 300):
+        held = [pool.empty((n, n)) for _ in range(20)]
+        del held
+    assert list(pool._free) == [8 * 250**2, 8 * 300**2]
+    assert all(len(kept) == linalg.MOST_KEPT for kept in pool._free.values())
+    assert pool.empty((3, 4)).flags.f_contiguous and pool.empty((300, 200)).flags.f_contiguous
