@@ -15,6 +15,7 @@ _HOME = {
     "ENGINES": "engines",
     "OBJECTIVES": "objectives",
     "EP": "engines",
+    "Exact": "engines",
     "Laplace": "engines",
     "PLSOR": "engines",
     "SparseADF": "engines",
@@ -28,32 +29,59 @@ _HOME = {
     "fit": "fitting",
     "OrdinalFit": "fitted",
     "SemiSupervisedFit": "semisupervised",
+    "sample_exact": "pseudomarginal",
+    "sample_posterior": "sampling",
     "load": "storage",
+    "calibration": "diagnostics",
+    "Comparison": "diagnostics",
     "compare": "diagnostics",
+    "compare_engines": "diagnostics",
+    "compare_scores": "diagnostics",
     "loo": "diagnostics",
     "scores": "diagnostics",
     "rank_methods": "diagnostics",
+    "predictive_bars": "diagnostics",
+    "prior_categories": "diagnostics",
+    "surrogate_residuals": "diagnostics",
     "linear_model": "models",
+    "latent_model": "latent",
+    "write_report": "report",
 }
 
-_MODULES = ("datasets", "modl", "plots")
+_MODULES = ("datasets", "modl", "plots", "sklearn")
 
 __all__ = [*_HOME, *_MODULES]
 
 if TYPE_CHECKING:
-    from pmordinal import datasets, modl, plots
-    from pmordinal.diagnostics import compare, loo, rank_methods, scores
+    from pmordinal import datasets, modl, plots, sklearn
+    from pmordinal.diagnostics import (
+        Comparison,
+        calibration,
+        compare,
+        compare_engines,
+        compare_scores,
+        loo,
+        predictive_bars,
+        prior_categories,
+        rank_methods,
+        scores,
+        surrogate_residuals,
+    )
     from pmordinal.distributions import Ordinal
-    from pmordinal.engines import ENGINES, EP, PLSOR, Laplace, SparseADF
+    from pmordinal.engines import ENGINES, EP, PLSOR, Exact, Laplace, SparseADF
     from pmordinal.errors import ConvergenceWarning
     from pmordinal.fitted import OrdinalFit
     from pmordinal.fitting import fit
     from pmordinal.gp import MarginalOrdinal
     from pmordinal.gram import LinearARD, Precomputed
+    from pmordinal.latent import latent_model
     from pmordinal.links import LINKS
     from pmordinal.models import gp_model, linear_model
     from pmordinal.objectives import OBJECTIVES
     from pmordinal.priors import thresholds
+    from pmordinal.pseudomarginal import sample_exact
+    from pmordinal.report import write_report
+    from pmordinal.sampling import sample_posterior
     from pmordinal.selection import select_features
     from pmordinal.semisupervised import SemiSupervisedFit
     from pmordinal.storage import load

@@ -32,7 +32,7 @@ def positive(name: str, value: Any) -> float:
             raise TypeError("not a number")
         number = float(value)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be one number greater than 0, got {_got(value)}") from error
+        raise TypeError(f"{name} must be one number greater than 0, got {got(value)}") from error
     except OverflowError:
         number = np.inf
     if not (0.0 < number < np.inf):
@@ -70,7 +70,7 @@ def integer(name: str, value: Any, minimum: int | None = None) -> int:
         hint = ""
         if isinstance(value, (float, np.floating)) and float(value).is_integer():
             hint = f"; pass {int(value)}"
-        raise TypeError(f"{name} must be an integer{bound}, got {_got(value)}{hint}") from error
+        raise TypeError(f"{name} must be an integer{bound}, got {got(value)}{hint}") from error
     if minimum is not None and number < minimum:
         raise ValueError(f"{name} must be an integer{bound}, got {number}")
     return number
@@ -106,6 +106,23 @@ def one_of[T](name: str, value: T, choices: Iterable[T]) -> T:
     raise ValueError(f"{name} must be one of {listing}, got {value!r}")
 
 
+def names(name: str, value: Any) -> list[str]:
+    """Return one name or several as a list of at least one.
+
+    Examples
+    --------
+    >>> names("feature", "age"), names("feature", ("age", "town"))
+    (['age'], ['age', 'town'])
+    """
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, Iterable) or not (listed := list(listed)):
+        raise TypeError(f"{name} must be a name, or a list of names, got {got(value)}")
+    for each in listed:
+        if not isinstance(each, str):
+            raise TypeError(f"{name} must be a name, or a list of names, got {got(value)}")
+    return listed
+
+
 def finite_array(name: str, value: Any, ndim: int | None = None) -> np.ndarray:
     """Return `value` as a new float64 array without NaN or infinity.
 
@@ -138,7 +155,7 @@ def finite_array(name: str, value: Any, ndim: int | None = None) -> np.ndarray:
             raise TypeError(f"dtype {raw.dtype}")
         array = np.array(raw, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as error:
-        raise TypeError(f"{name} must be an array of numbers, got {_got(value)}") from error
+        raise TypeError(f"{name} must be an array of numbers, got {got(value)}") from error
     if ndim is not None and array.ndim != ndim:
         raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}")
     bad = np.argwhere(~np.isfinite(array))
@@ -149,6 +166,46 @@ def finite_array(name: str, value: Any, ndim: int | None = None) -> np.ndarray:
     return array
 
 
-def _got(value: Any) -> str:
+def generator(name: str, value: Any) -> np.random.Generator:
+    """Return the random generator that a seed stands for.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for the error message.
+    value : int, sequence of int, SeedSequence, Generator or None
+        What the user passed; None gives other numbers every time.
+
+    Examples
+    --------
+    >>> int(generator("seed", 1).integers(100))
+    47
+    >>> generator("seed", -1)
+    Traceback (most recent call last):
+        ...
+    ValueError: seed must be an integer of at least 0, a numpy Generator or None, got -1 (int)
+    """
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError("a bool is no seed")
+        return np.random.default_rng(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{name} must be an integer of at least 0, a numpy Generator or None, got {got(value)}"
+        ) from error
+
+
+def seeds(name: str, value: Any, count: int) -> list[np.random.SeedSequence]:
+    """Return `count` independent seeds made of one, the same ones whoever uses them and when."""
+    return generator(name, value).bit_generator.seed_seq.spawn(count)  # type: ignore[attr-defined]
+
+
+def seed_number(seed: Any) -> int | None:
+    """Return a seed that can be written into results, None for a generator or for none."""
+    return int(seed) if isinstance(seed, int | np.integer) else None
+
+
+def got(value: Any) -> str:
+    """Return a value and its type for an error message, long ones cut short."""
     text = repr(value)
     return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"

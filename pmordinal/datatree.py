@@ -1,67 +1,170 @@
-"""A fit as an ArviZ ``DataTree``: draws of the latent function with all that ArviZ asks for."""
+"""Posterior draws as an ArviZ ``DataTree``, with all that ArviZ asks for."""
+
+from collections.abc import Mapping
+from typing import Any
 
 import arviz as az
 import numpy as np
 import xarray as xr
 
 from pmordinal import checks
+from pmordinal.curvature import JointDraws, joint_draws, pareto_k
+from pmordinal.features import Features
 from pmordinal.fitted import OrdinalFit
+from pmordinal.labels import Labels
+from pmordinal.links import Link
 from pmordinal.threads import blas_threads
+
+ENOUGH = 100  # draws for a tail to be fitted to
 
 
 def to_datatree(fit: OrdinalFit, draws: int = 1000, hyper: str = "point", seed=None) -> xr.DataTree:
     """Return draws from the posterior of a fit; see `OrdinalFit.to_datatree`."""
     draws = checks.integer("draws", draws, minimum=1)
-    checks.one_of("hyper", hyper, ("point",))
-    rng = np.random.default_rng(seed)
+    checks.one_of("hyper", hyper, ("point", "gaussian"))
+    rng = checks.generator("seed", seed)
+    posterior = fit.posterior
+    joint = (joint_draws if hyper == "gaussian" else point_draws)(fit, draws, rng)
+    latent = joint.latent
+    attrs: dict[str, Any] = {"hyper": hyper, "log_evidence": fit.log_evidence, **joint.attrs}
+    if (number := checks.seed_number(seed)) is not None:
+        attrs["seed"] = number
+    if latent.source:
+        attrs["draws"] = latent.source
+    tree = assemble(
+        {k: v[None] for k, v in joint.point.items()},
+        latent.f[None],
+        rng,
+        thresholds=joint.thresholds[None],
+        noise=joint.noise[None],
+        log_prior=latent.log_prior[None],
+        stats={
+            "log_q": latent.log_q[None],
+            "converged": (joint.converged & fit.status.converged)[None],
+        },
+        X=posterior.gram.X,
+        y=posterior.y,
+        labels=fit.labels,
+        features=fit.features,
+        link=posterior.likelihood.link,
+        index=fit.index,
+        dims=fit.dims,
+        engine=fit.engine,
+        attrs=attrs,
+    )
+    if hyper == "gaussian" and draws >= ENOUGH:
+        stats = tree["sample_stats"].to_dataset()
+        tree.attrs["pareto_k"] = pareto_k(stats["log_p"].values, stats["log_q"].values)
+    return tree
+
+
+def point_draws(fit: OrdinalFit, draws: int, rng: np.random.Generator) -> JointDraws:
+    """Return draws of the latent function with the hyperparameters at their estimate."""
     posterior, likelihood = fit.posterior, fit.posterior.likelihood
     with blas_threads(posterior.y.size):
         latent = posterior.draw(draws, rng)
-    f = latent.f
-    log_likelihood = likelihood.log_prob(np.tile(posterior.y, draws), f.ravel()).value
-    log_likelihood = log_likelihood.reshape(draws, -1)
-    constant = {
-        k: np.broadcast_to(v, (1, draws, *np.shape(v))).copy() for k, v in fit.point.items()
-    }
-    constant.setdefault("thresholds", np.tile(likelihood.thresholds, (1, draws, 1)))
-    constant.setdefault("noise", np.full((1, draws), likelihood.noise))
-    dims = {k: [d for d in v if d] for k, v in fit.dims.items() if k in fit.point}
-    dims |= {"thresholds": ["threshold"], "f": ["obs"], "y": ["obs"], "X": ["obs", "feature"]}
+
+    def repeated(value) -> np.ndarray:
+        return np.broadcast_to(value, (draws, *np.shape(value))).copy()
+
+    return JointDraws(
+        {k: repeated(v) for k, v in fit.point.items()},
+        repeated(likelihood.thresholds),
+        repeated(likelihood.noise),
+        latent,
+        repeated(posterior.status.converged),
+        {},
+    )
+
+
+def assemble(
+    point: Mapping[str, np.ndarray],
+    f: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    thresholds: np.ndarray,
+    noise: np.ndarray,
+    log_prior: np.ndarray,
+    stats: Mapping[str, np.ndarray],
+    X: np.ndarray,
+    y: np.ndarray,
+    labels: Labels,
+    features: Features,
+    link: Link,
+    index: np.ndarray,
+    dims: Mapping[str, Any],
+    engine: str,
+    attrs: Mapping[str, Any],
+) -> xr.DataTree:
+    """Return the tree of draws of the hyperparameters and of the latent function.
+
+    Parameters
+    ----------
+    point : mapping of str to ndarray, shape (chains, draws, …)
+        Every hyperparameter.
+    f : ndarray, shape (chains, draws, n)
+    rng : Generator
+        For the predictions.
+    thresholds, noise : ndarray, shape (chains, draws, r − 1) and (chains, draws)
+        Of the likelihood; they join `point` if it has none of these names. Thresholds by group,
+        which `point` has, are given for every row, shape (chains, draws, n, r − 1).
+    log_prior : ndarray, shape (chains, draws)
+        Of the latent function.
+    stats : mapping of str to ndarray, shape (chains, draws)
+        Further ``sample_stats``.
+    X, y, labels, features, link, index
+        The data: rows in the units of the covariance, class codes, and what they are called.
+    dims : mapping
+        Names of the dimensions of the hyperparameters.
+    engine : str
+    attrs : mapping
+        Further attributes.
+    """
+    point = {"thresholds": thresholds, "noise": noise, **point}
+    by_row = thresholds if thresholds.ndim == 4 else thresholds[:, :, None]
+    end = np.full((*by_row.shape[:3], 1), np.inf)
+    edges = np.concatenate([-end, by_row, end], axis=-1)
+    scale = noise[..., None]
+    row = np.arange(y.size) if thresholds.ndim == 4 else 0
+    lower, upper = edges[..., row, y], edges[..., row, y + 1]
+    log_likelihood = link.log_interval(
+        (lower - f) / scale, (upper - f) / scale, (upper - lower) / scale
+    )
+    noisy = f + scale * link.draw(rng, f.shape)
+    again = sum((noisy > edges[..., k]).astype(int) for k in range(1, labels.n_classes))
+    names = {k: [d for d in v if d] for k, v in dims.items() if k in point}
+    names |= {"f": ["obs"], "y": ["obs"], "X": ["obs", "feature"]}
+    if thresholds.ndim == 3:
+        names["thresholds"] = ["threshold"]
     tree = az.from_dict(
         {
-            "posterior": {**constant, "f": f[None]},
-            "posterior_predictive": {"y": likelihood.draw(f, rng)[None]},
-            "log_likelihood": {"y": log_likelihood[None]},
-            "sample_stats": {
-                "log_p": (latent.log_prior + log_likelihood.sum(1))[None],
-                "log_q": latent.log_q[None],
-                "converged": np.full((1, draws), fit.status.converged),
-            },
-            "observed_data": {"y": posterior.y},
-            "constant_data": {"X": fit.features.untransform(posterior.gram.X)},
+            "posterior": {**point, "f": f},
+            "posterior_predictive": {"y": again},
+            "log_likelihood": {"y": log_likelihood},
+            "sample_stats": {"log_p": log_prior + log_likelihood.sum(-1), **stats},
+            "observed_data": {"y": y},
+            "constant_data": {"X": features.untransform(X)},
         },
-        dims=dims,
+        dims=names,
         coords={
-            "obs": fit.index,
-            "feature": list(fit.features.names),
-            "threshold": fit.labels.threshold_names,
+            "obs": index,
+            "feature": list(features.names),
+            "threshold": labels.threshold_names,
         },
         attrs={
             "/": {
                 "inference_library": "pmordinal",
-                "engine": fit.engine,
-                "link": likelihood.link.name,
-                "hyper": hyper,
-                "log_evidence": fit.log_evidence,
-                "classes": fit.labels.class_names,
+                "engine": engine,
+                "link": link.name,
+                "classes": labels.class_names,
+                **attrs,
             }
         },
     )
-    stats = tree["sample_stats"].to_dataset().assign(engine=fit.engine)
-    tree["sample_stats"] = xr.DataTree(stats)
-    labels = xr.Dataset(
-        {"label": ("class", fit.labels.class_names)},
-        coords={"class": np.arange(fit.labels.n_classes)},
+    tree["sample_stats"] = xr.DataTree(tree["sample_stats"].to_dataset().assign(engine=engine))
+    classes = xr.Dataset(
+        {"label": ("class", labels.class_names)},
+        coords={"class": np.arange(labels.n_classes)},
     )
-    tree["constant_data"] = xr.DataTree(tree["constant_data"].to_dataset().merge(labels))
+    tree["constant_data"] = xr.DataTree(tree["constant_data"].to_dataset().merge(classes))
     return tree

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import matplotlib
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from pmordinal.datasets import wine
 from pmordinal.fitted import OrdinalFit
 from pmordinal.fitting import fit as fit_model
 from pmordinal.models import gp_model
+from pmordinal.summary import outcome, parameters
 
 ATTRIBUTES = ["temperature", "contact", "judge"]
 
@@ -38,16 +40,11 @@ def summary_table(fit: OrdinalFit) -> Table:
         "quantity", "value", title=f"{fit.engine}, {fit.posterior.likelihood.link.name} link"
     )
     table.columns[1].justify = "right"
-    for name, value in fit.point.items():
-        if name != "thresholds" and value.ndim == 0:
-            table.add_row(name, f"{float(value):.3f}")
-    for name, value in zip(fit.labels.threshold_names, fit.thresholds, strict=True):
-        table.add_row(f"threshold {name}", f"{value:.3f}")
-    loo = fit.posterior.leave_one_out.value
+    for name, value in parameters(fit).items():
+        table.add_row(escape(name), f"{value:.3f}")
     table.add_section()
-    table.add_row("log evidence", f"{fit.log_evidence:.2f}")
-    table.add_row("leave-one-out log score", f"{loo.sum():.2f} ± {loo.std() * len(loo) ** 0.5:.2f}")
-    table.add_row("fit", f"{fit.status.evaluations} evaluations, {fit.status.seconds:.2f} s")
+    for name, text in outcome(fit).items():
+        table.add_row(name, escape(text))
     return table
 
 

@@ -5,9 +5,13 @@ import pymc as pm
 import pytensor.tensor as pt
 from pymc.distributions.dist_math import check_parameters
 from pymc.distributions.shape_utils import rv_size_is_none
+from pytensor.graph import Variable
 
+from pmordinal import checks
 from pmordinal.links import Link, get_link
 from pmordinal.ops import IntervalLogProb, LinkQuantile
+
+LEAST = 1e-100  # of a scale: its square must be a number too
 
 
 class Ordinal:
@@ -58,7 +62,21 @@ class Ordinal:
 
     @staticmethod
     def _params(eta, thresholds, noise):
-        return [pt.cast(pt.as_tensor(x), "float64") for x in (eta, thresholds, noise)]
+        b = tensor("thresholds", thresholds)
+        if b.type.ndim < 1 or b.type.shape[-1] == 0:
+            raise ValueError(f"thresholds must be a vector with one at least, got {thresholds}")
+        if isinstance(b, pt.TensorConstant) and np.any(np.diff(b.data, axis=-1) <= 0):
+            raise ValueError(f"thresholds must increase, got {thresholds}")
+        params = (tensor("eta", eta), b, positive_tensor("noise", noise))
+        shapes = [[d or 1 for d in x.type.shape] for x in (params[0], b[..., 0], params[2])]
+        try:
+            np.broadcast_shapes(*map(tuple, shapes))
+        except ValueError as error:
+            raise ValueError(
+                f"eta, thresholds and noise do not fit together: their shapes are {shapes[0]}, {shapes[1]} (and one "
+                f"row of thresholds each) and {shapes[2]}"
+            ) from error
+        return [pt.cast(x, "float64") for x in params]
 
     @staticmethod
     def _functions(link: Link) -> dict:
@@ -71,6 +89,26 @@ class Ordinal:
             return ordinal_logp(value, eta, thresholds, noise, link)
 
         return {"dist": dist, "logp": logp, "signature": "(),(j),()->()"}
+
+
+def tensor(name: str, value):
+    """Return a tensor as it is, and numbers as a tensor of them; they must be finite."""
+    if isinstance(value, Variable):
+        return pt.as_tensor(value)
+    return pt.as_tensor(checks.finite_array(name, value))
+
+
+def positive_tensor(name: str, value):
+    """Return a tensor as it is, and positive numbers as a tensor of them."""
+    value = tensor(name, value)
+    if isinstance(value, pt.TensorConstant):
+        if np.any(value.data <= 0):
+            raise ValueError(f"{name} must be positive, got {value.data}")
+        if np.any(value.data < LEAST) or np.any(value.data > 1.0 / LEAST):
+            raise ValueError(
+                f"{name} must be between {LEAST:g} and {1 / LEAST:g}, got {value.data}: rescale the predictor"
+            )
+    return value
 
 
 def draw_noise(link: Link, size):

@@ -1,5 +1,6 @@
 """A fitted ordinal Gaussian process: what was learned, and predictions from it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from pmordinal.labels import Labels
 from pmordinal.posterior import Posterior
 
 KINDS = ("probs", "class", "cumulative", "latent", "rank")
+BLOCK = 2**22  # numbers that a prediction may hold at a time: 32 MB an array
+DRAWS = 1000  # at least so many for a new row: engines that draw have one mean a draw
+TERMS = 32  # for each class of a new row: log probabilities come with derivatives
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,10 @@ class FitStatus:
         The optimum that each start reached.
     log_evidence_correction : float, optional
         The engine's estimate of what its evidence misses, in nats.
+    interrupted : bool
+        Whether Ctrl-C ended it: what was found until then is kept.
+    seed : int, optional
+        The seed of the scattered starts, if it was given as a number.
     """
 
     converged: bool
@@ -40,6 +48,8 @@ class FitStatus:
     message: str
     objectives: tuple[float, ...]
     log_evidence_correction: float | None = None
+    interrupted: bool = False
+    seed: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +74,8 @@ class OrdinalFit:
         Rows without a label.
     index : ndarray, shape (n,)
         Names of the labelled rows.
+    optimum : tuple, optional
+        The objective as a `Target` and where its optimum is; a fit from a file or a pickle has none.
     """
 
     posterior: Posterior
@@ -77,6 +89,7 @@ class OrdinalFit:
     features: Features
     unlabeled: np.ndarray = field(repr=False)
     index: np.ndarray = field(repr=False)
+    optimum: tuple[Any, np.ndarray] | None = field(default=None, repr=False)
 
     @property
     def thresholds(self) -> np.ndarray:
@@ -114,16 +127,17 @@ class OrdinalFit:
         DataArray, shape (m, r), (m, r − 1) or (m,); labels; or a Dataset with ``mean`` and ``sd``
         """
         X = self.features.transform(Xnew, name="Xnew")
-        return self._predict(X, {"obs": _row_names(Xnew, len(X))}, kind, rule)
+        return self._predict(X, {"obs": row_names(Xnew, len(X))}, kind, rule)
 
     def _predict(self, X: np.ndarray, rows: dict, kind: str, rule):
         """Return predictions for rows in the units of the covariance."""
         one_of("kind", kind, KINDS)
-        mean, var = self.posterior.latent(X)
         if kind == "latent":
+            blocks = [self.posterior.latent(block) for block in self._blocks(X)]
+            mean, var = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
             data = {"mean": ("obs", mean), "sd": ("obs", np.sqrt(var))}
             return xr.Dataset(data, coords=rows)
-        probs = self.posterior.likelihood.probabilities(mean, var)
+        probs = np.concatenate([self.posterior.probabilities(block) for block in self._blocks(X)])
         if kind == "class":
             return self.labels.decode(decide(probs, rule))
         if kind == "rank":
@@ -132,6 +146,13 @@ class OrdinalFit:
             names = {"threshold": self.labels.threshold_names}
             return xr.DataArray(probs.cumsum(1)[:, :-1], rows | names, name="cumulative")
         return xr.DataArray(probs, rows | {"class": self.labels.class_names}, name="probs")
+
+    def _blocks(self, X: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield new rows in blocks, so that what they need besides the result is bounded."""
+        width = max(self.posterior.support.size, DRAWS) + TERMS * self.labels.n_classes
+        size = max(BLOCK // width, 1)
+        for start in range(0, len(X), size):
+            yield X[start : start + size]
 
     def relevance(self) -> pd.Series:
         """Return how much each attribute matters, the largest first.
@@ -149,11 +170,27 @@ class OrdinalFit:
         series = pd.Series(kappa * gram.X.var(0), index=list(self.features.names), name="relevance")
         return series.sort_values(ascending=False)
 
-    def effects(self, feature, n_grid: int = 60) -> xr.Dataset:
-        """Return average predictions along an attribute; see `pmordinal.effects.effects`."""
+    def effects(self, feature, kind=("probs", "exceedance", "rank", "latent"), **options):
+        """Return average predictions along an attribute, with intervals, as a tidy frame.
+
+        Parameters
+        ----------
+        feature : str or sequence of str
+            A column of the training table, or several categorical ones to combine.
+        kind : str or sequence of str
+            Some of ``"probs"``, P(Y = k); ``"exceedance"``, P(Y ≥ k); ``"rank"``; ``"latent"``.
+        **options
+            ``at=``, other attributes held fixed; ``versus=``, differences from a value; and more, see
+            `pmordinal.effects.effects`.
+
+        Returns
+        -------
+        DataFrame
+            The attribute, ``kind``, ``class``, ``mean``, ``sd``, ``low``, ``high``.
+        """
         from pmordinal.effects import effects
 
-        return effects(self, feature, n_grid)
+        return effects(self, feature, kind, **options)
 
     def to_datatree(self, draws: int = 1000, hyper: str = "point", seed=None) -> xr.DataTree:
         """Return draws from the posterior as an ArviZ ``DataTree``.
@@ -161,15 +198,21 @@ class OrdinalFit:
         Parameters
         ----------
         draws : int
-        hyper : {"point"}
-            ``"point"``: the hyperparameters stay at their estimate.
+        hyper : {"point", "gaussian"}
+            ``"point"``: the hyperparameters stay at their estimate. ``"gaussian"``: they are drawn
+            from a Gaussian with the curvature of the objective there, on the unconstrained scale,
+            and the engine runs once for each draw.
         seed : int or Generator, optional
 
         Returns
         -------
         DataTree
             Groups ``posterior``, ``posterior_predictive``, ``log_likelihood``, ``sample_stats``,
-            ``observed_data``, ``constant_data``.
+            ``observed_data``, ``constant_data``. In ``sample_stats``, ``log_p`` and ``log_q`` are the
+            log densities of each draw under the model and under the approximation, up to a
+            constant. With ``hyper="gaussian"`` and 100 draws or more the Pareto k-hat of their
+            difference is the attribute ``pareto_k``: above 0.7 the draws cannot stand for the
+            posterior.
         """
         from pmordinal.datatree import to_datatree
 
@@ -181,6 +224,10 @@ class OrdinalFit:
 
         save(self, path)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the model out of pickles, which cannot hold every prior."""
+        return {**self.__dict__, "optimum": None}
+
     def __repr__(self) -> str:
         """Return a table of what was learned."""
         counts = dict(zip(self.labels.class_names, self.labels.counts.tolist(), strict=True))
@@ -188,6 +235,8 @@ class OrdinalFit:
         state = "" if self.status.converged else " (not converged)"
         correction = self.status.log_evidence_correction
         missed = "" if correction is None else f" (estimated error {-correction:+.3f})"
+        if (error := self.posterior.log_evidence_error) is not None:
+            missed = f" ± {error:.3f} (Monte-Carlo standard error)"
         lines = [
             f"OrdinalFit: {self.engine}, {self.posterior.likelihood.link.name} link, "
             f"{self.posterior.y.size} rows{unlabeled}, {len(self.features.names)} features",
@@ -236,7 +285,8 @@ def decide(probs: np.ndarray, rule) -> np.ndarray:
     return (probs @ cost).argmin(1)
 
 
-def _row_names(X, n: int) -> np.ndarray:
+def row_names(X, n: int) -> np.ndarray:
+    """Return the index of a table, or numbers from zero."""
     index = getattr(X, "index", None)
     if index is not None and not callable(index) and len(index) == n:
         return np.asarray(index)

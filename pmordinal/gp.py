@@ -19,6 +19,10 @@ from pmordinal.links import Link, get_link
 from pmordinal.ops import OrdinalEvidence, PriorLatent, Problem
 
 IMPROPER = (FlatRV, HalfFlatRV)
+ONE_VECTOR = (
+    "engines integrate over the latent function for one vector of thresholds. Thresholds by group: "
+    "pmo.latent_model(X, y, thresholds_by=…); groups that differ by a shift alone: a categorical column of X"
+)
 
 
 class MarginalOrdinal:
@@ -57,6 +61,7 @@ class MarginalOrdinal:
         self.cov_func = cov_func
         self.engine = get_engine(engine)
         self.link = get_link(link)
+        self.engine.check_link(self.link)
 
     def marginal_likelihood(
         self,
@@ -117,6 +122,8 @@ class MarginalOrdinal:
             )
         thresholds = pt.cast(pt.as_tensor(thresholds), "float64")
         noise = pt.cast(pt.as_tensor(noise), "float64")
+        if thresholds.type.ndim == 2:
+            raise ValueError(f"thresholds must be a vector of {labels.n_classes - 1}: {ONE_VECTOR}")
         n_thresholds = thresholds.type.shape[0] if thresholds.type.ndim == 1 else None
         if thresholds.type.ndim != 1 or n_thresholds not in (None, labels.n_classes - 1):
             raise ValueError(
@@ -130,7 +137,7 @@ class MarginalOrdinal:
         one_of("objective", objective, self.engine.objectives)
         extra = rows[~labels.observed]
         if unlabeled is not None:
-            extra = np.concatenate([extra, features.transform(unlabeled)])
+            extra = np.concatenate([extra, features.transform(unlabeled, name="unlabeled")])
         r = labels.n_classes
         papers = -1.0 + 2.0 / r * np.arange(r - 1)  # b_1 = −1, Δ = 2/r [CG2005, footnote 6]
         begin = {

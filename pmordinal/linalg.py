@@ -6,18 +6,18 @@ its eigenvalues above one.
 
 import weakref
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
+from numba import njit
 from numpy.typing import DTypeLike
 from scipy.linalg import blas, lapack
 
 WELL = 1e4  # largest W_ii K_ii, a bound on the condition of B, for single precision
-PANEL = 64  # columns of B built at a time
 LEAST_BYTES, MOST_BYTES = 2**17, 2**24  # of a matrix whose memory is used again
 MOST_KEPT, MOST_SIZES = 6, 2  # blocks of one size, and sizes
 BLOCK = 128  # order of the blocks in which a triangle is mirrored
-SMALLEST, LARGEST = 64, 800  # between these orders a triangle is inverted by halves
+SMALLEST, LARGEST = 128, 800  # between these orders a triangle is inverted by halves
 
 
 class _Recycled:
@@ -83,15 +83,21 @@ def cholesky_B(K: np.ndarray, S: np.ndarray, out: np.ndarray | None = None) -> n
     n = S.size
     S = S.astype(K.dtype, copy=False)
     out = empty((n, n), K.dtype) if out is None else out
-    for i in range(0, n, PANEL):  # the lower triangle, panel by panel: they stay in the cache
-        panel = out[i:, i : i + PANEL]
-        np.multiply(K[i:, i : i + PANEL], S[i:, None], out=panel)
-        panel *= S[i : i + PANEL]
-    out.reshape(-1, order="A")[:: n + 1] += 1.0
+    _write_B(K, S, out)
     L, info = _lapack(out, "potrf")(out, lower=1, clean=0, overwrite_a=1)
     if info:
         raise np.linalg.LinAlgError(f"B = I + S K S is not positive definite (order {info})")
     return L
+
+
+@njit(cache=True, nogil=True)
+def _write_B(K, S, out):
+    """Write the lower triangle of I + S K S."""
+    for j in range(S.size):
+        s = S[j]
+        for i in range(j, S.size):
+            out[i, j] = K[i, j] * S[i] * s
+        out[j, j] += 1
 
 
 def _lapack(like: np.ndarray, name: str) -> Callable:
@@ -146,11 +152,7 @@ def triangular_inverse(L: np.ndarray, out: np.ndarray | None = None) -> np.ndarr
     n = L.shape[0]
     out = empty((n, n), L.dtype) if out is None else out
     if not SMALLEST < n < LARGEST:
-        for i in range(0, n, BLOCK):
-            e = min(i + BLOCK, n)
-            out[:e, i:e] = 0.0
-            out[i:, i:e] = L[i:, i:e]
-            np.copyto(out[i:e, i:e], 0.0, where=_above_diagonal(e - i))
+        _copy_lower(L, out)
         return _lapack(L, "trtri")(out, lower=1, overwrite_c=1)[0]
     trmm = blas.strmm if L.dtype == np.float32 else blas.dtrmm
     h = (n // 2 + 7) // 8 * 8
@@ -160,6 +162,16 @@ def triangular_inverse(L: np.ndarray, out: np.ndarray | None = None) -> np.ndarr
     corner = trmm(-1.0, upper, np.array(L[h:, :h], order="F"), side=1, lower=1, overwrite_b=1)
     out[h:, :h] = trmm(1.0, lower, corner, lower=1, overwrite_b=1)
     return out
+
+
+@njit(cache=True, nogil=True)
+def _copy_lower(A, out):
+    """Write the lower triangle of A, and zeros above it."""
+    for j in range(A.shape[0]):
+        for i in range(j):
+            out[i, j] = 0
+        for i in range(j, A.shape[0]):
+            out[i, j] = A[i, j]
 
 
 def fill_upper(A: np.ndarray) -> np.ndarray:
@@ -178,6 +190,21 @@ def _above_diagonal(n: int) -> np.ndarray:
     return np.triu(np.ones((n, n), dtype=bool), 1)
 
 
+@njit(cache=True, nogil=True)
+def site_gradient(A, S, v, alpha):
+    """Overwrite A, of which the lower triangle is read, with −½ S A S + ½ (v αᵀ + α vᵀ)."""
+    n = S.size
+    for j in range(n):
+        s, left, right = -0.5 * S[j], 0.5 * v[j], 0.5 * alpha[j]
+        for i in range(j, n):
+            A[i, j] = s * S[i] * A[i, j] + left * alpha[i] + right * v[i]
+    for start in range(0, n, 32):  # the upper triangle, by blocks that stay in the cache
+        stop = min(start + 32, n)
+        for j in range(start, n):
+            for i in range(start, min(stop, j)):
+                A[i, j] = A[j, i]
+
+
 def symv(A: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return A x for a symmetric matrix of which the lower triangle is read."""
     return (blas.ssymv if A.dtype == np.float32 else blas.dsymv)(1.0, A, x, lower=1)
@@ -191,15 +218,28 @@ def posterior_diagonal(
     1 − W_ii A_ii = (B⁻¹)_ii gives A_ii without a further product, but loses its digits where
     W_ii K_ii is small; there A_ii = K_ii − |L⁻¹ S k_i|² is used.
     """
-    k = np.diagonal(K)
-    shrunk = 1.0 - Binv_diagonal
+    A = np.empty(W.size)
     lost = 1e-5 if L.dtype == np.float64 else 1e-3
-    small = (shrunk < lost) & (W * k < 1.0)
-    A = np.divide(shrunk, W, out=np.zeros_like(k), where=~small)
-    if small.any():
-        rows = np.flatnonzero(small)
-        A[rows] = k[rows] - (half_solve(L, S[:, None] * K[:, rows]) ** 2).sum(0)
-    return np.maximum(A, 1e-16 * k)
+    if _diagonal(K, Binv_diagonal, W, lost, A):
+        rows = np.flatnonzero(A < 0.0)
+        k = np.diagonal(K)[rows]
+        exact = k - (half_solve(L, S[:, None] * K[:, rows]) ** 2).sum(0)
+        A[rows] = np.maximum(exact, 1e-16 * k)
+    return A
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _diagonal(K, c, W, lost, A):
+    """Write (1 − c)/W, or −1 where it has lost its digits; return whether that is anywhere."""
+    any_lost = False
+    for i in range(W.size):
+        k, shrunk = K[i, i], 1.0 - c[i]
+        if shrunk < lost and W[i] * k < 1.0:
+            any_lost = True
+            A[i] = -1.0
+        else:
+            A[i] = max(shrunk / W[i], 1e-16 * k)
+    return any_lost
 
 
 def weighted_square(A: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -250,34 +290,59 @@ class SiteCovariance:
         B⁻¹, of which the lower triangle is read; kept, and its diagonal overwritten.
     W, S, diagonal : ndarray, shape (n,)
         Site precisions, their roots, and A_ii.
-    room : ndarray, shape (n, n), optional
-        Buffer for B⁻¹∘B⁻¹.
     """
 
-    def __init__(
-        self,
-        Binv: np.ndarray,
-        W: np.ndarray,
-        S: np.ndarray,
-        diagonal: np.ndarray,
-        room: np.ndarray | None = None,
-    ):
+    def __init__(self, Binv: np.ndarray, W: np.ndarray, S: np.ndarray, diagonal: np.ndarray):
         self.off = Binv
         Binv.reshape(-1, order="A")[:: W.size + 1] = 0.0
-        self.W, self.S, self.diagonal, self.room = W, S, diagonal, room
-
-    @cached_property
-    def off_squared(self) -> np.ndarray:
-        """The off-diagonal part of B⁻¹∘B⁻¹."""
-        return np.multiply(self.off, self.off, out=self.room)
+        self.W, self.S, self.diagonal = W, S, diagonal
 
     def times(self, x: np.ndarray) -> np.ndarray:
         """Return A x."""
-        return self.diagonal * x - symv(self.off, x / self.S) / self.S
+        return A_times(self.off, self.S, self.diagonal, x)
 
     def others_squared_times(self, x: np.ndarray) -> np.ndarray:
         """Return Σ_{j≠i} A_ij² x_j."""
-        return symv(self.off_squared, x / self.W) / self.W
+        return A_squared_times(self.off, self.W, x)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def A_times(off, S, diagonal, x):
+    """Return the product of `SiteCovariance.times`, one pass over the lower triangle."""
+    n = x.size
+    u, y = np.empty(n), np.zeros(n)
+    for i in range(n):
+        u[i] = x[i] / S[i]
+    for j in range(n):
+        left, total = u[j], 0.0
+        for i in range(j + 1, n):
+            entry = off[i, j]
+            y[i] += entry * left
+            total += entry * u[i]
+        y[j] += total
+    for i in range(n):
+        y[i] = diagonal[i] * x[i] - y[i] / S[i]
+    return y
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def A_squared_times(off, W, x):
+    """Return the product of `SiteCovariance.others_squared_times`, one pass over the lower triangle."""
+    n = x.size
+    u, y = np.empty(n), np.zeros(n)
+    for i in range(n):
+        u[i] = x[i] / W[i]
+    for j in range(n):
+        left, total = u[j], 0.0
+        for i in range(j + 1, n):
+            entry = float(off[i, j])
+            entry *= entry
+            y[i] += entry * left
+            total += entry * u[i]
+        y[j] += total
+    for i in range(n):
+        y[i] /= W[i]
+    return y
 
 
 def gmres(

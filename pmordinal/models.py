@@ -5,13 +5,16 @@ import pandas as pd
 import pymc as pm
 import pytensor.tensor as pt
 
+from pmordinal import checks, groups
 from pmordinal import features as feature_table
 from pmordinal import labels as label_table
-from pmordinal.distributions import Ordinal
+from pmordinal.distributions import LEAST, Ordinal
 from pmordinal.engines import Engine, get_engine
-from pmordinal.gp import MarginalOrdinal, is_random
+from pmordinal.gp import ONE_VECTOR, MarginalOrdinal, is_random
 from pmordinal.links import Link
 from pmordinal.priors import thresholds as threshold_prior
+
+NDIM = {"amplitude": 0, "noise": 0, "noise_fraction": 0, "thresholds": 1}
 
 
 def gp_model(
@@ -30,6 +33,7 @@ def gp_model(
     noise=None,
     noise_fraction=None,
     thresholds=None,
+    thresholds_by: str | None = None,
     standardize: bool | None = None,
 ) -> pm.Model:
     """Return a PyMC model of ordinal labels given by a Gaussian process.
@@ -63,6 +67,8 @@ def gp_model(
     noise_fraction : optional
         Only for engines that regress on the labels (``"plsor"``): the share of the labels'
         variance, ``amplitude**2``, that is white noise.
+    thresholds_by : str, optional
+        Refused: no engine has thresholds by group. Use `latent_model`, which takes this argument.
     standardize : bool, optional
         Centre and scale the attributes; default is to do so unless you give a covariance of your
         own, whose parameters are in your units.
@@ -87,12 +93,12 @@ def gp_model(
     >>> [v.name for v in model.free_RVs]
     ['lengthscale', 'noise', 'thresholds']
     """
-    own = cov_func is not None and not isinstance(cov_func, type)
-    standardize = not own if standardize is None else standardize
+    if thresholds_by is not None:
+        raise ValueError(ONE_VECTOR)
+    if standardize is None:
+        standardize = not is_own(cov_func)
     table, rows = feature_table.learn(X, standardize=standardize)
-    labels = _matching(rows, label_table.encode(y, categories))
-    if own and lengthscale is not None:
-        raise ValueError("lengthscale belongs to the default covariance; yours has its own")
+    labels = matching(rows, label_table.encode(y, categories))
     engine = get_engine(engine)
     if noise_fraction is not None and not engine.in_label_units:
         raise ValueError(f"noise_fraction belongs to engine='plsor'; {engine.name!r} has none")
@@ -100,46 +106,29 @@ def gp_model(
     begin = {"lengthscale": np.sqrt(d)}  # κ = 1/d [CG2005, footnote 6]
     model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else pm.Model()
     with model:
-        _add_coords(model, X, table, labels)
+        add_coords(model, X, table, labels)
         if engine.in_label_units:
             codes = labels.codes[labels.observed]
             spread = max(codes.std(), 0.1)
             default = pm.LogNormal.dist(np.log(spread), 0.5)
-            amplitude = _variable("amplitude", default if amplitude is None else amplitude)
+            amplitude = variable("amplitude", default if amplitude is None else amplitude)
             begin |= {"amplitude": spread, "noise_fraction": 0.5, "noise": 0.5}
             begin["thresholds"] = np.arange(labels.n_classes - 1) + 1 - labels.n_classes / 2
         else:
-            amplitude = _variable("amplitude", 1.0 if amplitude is None else amplitude)
-        if own:
-            cov = cov_func
-        else:
-            default = pm.LogNormal.dist(0.5 * np.log(d), 1.0, shape=d if ard else ())
-            scale = _variable(
-                "lengthscale",
-                default if lengthscale is None else lengthscale,
-                dims="feature" if ard else None,
-            )
-            cov = (cov_func or pm.gp.cov.ExpQuad)(d, ls=scale)
+            amplitude = variable("amplitude", 1.0 if amplitude is None else amplitude)
+        cov = covariance(cov_func, d, ard, lengthscale)
         if engine.in_label_units:
             share = pm.Beta.dist(1.5, 1.5) if noise_fraction is None else noise_fraction
-            share = _variable("noise_fraction", share)
+            share = variable("noise_fraction", share)
             cov = amplitude**2 * (1.0 - share) * cov + pm.gp.cov.WhiteNoise(
                 amplitude * pt.sqrt(share)
             )
-        elif not (isinstance(amplitude, pt.TensorConstant) and float(amplitude.data) == 1.0):
-            cov = amplitude**2 * cov
-        width = 1.0 if engine.in_label_units else 1.5
-        noise = _variable("noise", pm.LogNormal.dist(-1.0, width) if noise is None else noise)
-        if thresholds is None:
-            thresholds = threshold_prior(
-                "thresholds",
-                labels.n_classes,
-                scale=pt.sqrt(amplitude**2 + noise**2),
-                link=link,
-                dims="threshold",
-            )
         else:
-            thresholds = _variable("thresholds", thresholds, dims="threshold")
+            cov = scaled(cov, amplitude)
+        noise = noise_variable(noise, 1.0 if engine.in_label_units else 1.5)
+        total = pt.sqrt(amplitude**2 + noise**2)
+        unit = 1.0 if engine.in_label_units else noise
+        thresholds = threshold_variable(thresholds, labels.n_classes, total, link, unit)
         MarginalOrdinal(cov, engine, link).marginal_likelihood(
             "y",
             X,
@@ -164,6 +153,7 @@ def linear_model(
     categories=None,
     coefficients=None,
     thresholds=None,
+    thresholds_by: str | None = None,
     standardize: bool = True,
 ) -> pm.Model:
     """Return a PyMC model of ordinal labels with a linear predictor: the cumulative-link baseline.
@@ -179,6 +169,9 @@ def linear_model(
         All labels in order.
     coefficients, thresholds : optional
         Number, distribution or model variable instead of the default prior.
+    thresholds_by : str, optional
+        Column of `X` that says whose thresholds cut a row, such as the rater: each has its own,
+        partially pooled (see `thresholds`). It is no attribute of the predictor then.
     standardize : bool
         Centre and scale the attributes, so that coefficients are per standard deviation.
 
@@ -198,26 +191,82 @@ def linear_model(
     >>> [v.name for v in model.free_RVs]
     ['coefficients', 'thresholds']
     """
+    X, members = (X, None) if thresholds_by is None else groups.split(X, thresholds_by)
     table, rows = feature_table.learn(X, standardize=standardize)
-    labels = _matching(rows, label_table.encode(y, categories))
+    labels = matching(rows, label_table.encode(y, categories))
     model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else pm.Model()
     with model:
-        _add_coords(model, X, table, labels)
+        add_coords(model, X, table, labels)
         default = pm.Normal.dist(0.0, 1.5, shape=len(table.names))
-        beta = _variable(
+        beta = variable(
             "coefficients", default if coefficients is None else coefficients, dims="feature"
         )
-        if thresholds is None:
-            b = threshold_prior("thresholds", labels.n_classes, link=link, dims="threshold")
-        else:
-            b = _variable("thresholds", thresholds, dims="threshold")
+        _, b = row_thresholds(thresholds, labels, 1.0, link, thresholds_by, members)
         seen = labels.observed
         eta = pt.sum(rows[seen] * beta, axis=-1)
         Ordinal("y", eta, b, link=link, observed=labels.codes[seen], dims="obs")
     return model
 
 
-def _matching(rows: np.ndarray, labels: label_table.Labels) -> label_table.Labels:
+def is_own(cov_func) -> bool:
+    """Tell whether the covariance is the user's, complete with its parameters."""
+    kind = cov_func if isinstance(cov_func, type) else type(cov_func)
+    if cov_func is not None and not issubclass(kind, pm.gp.cov.BaseCovariance):
+        raise TypeError(
+            f"cov_func must be a pm.gp.cov covariance or a class of them, got {cov_func!r}; a matrix becomes one by "
+            "pmo.Precomputed(matrix)"
+        )
+    return cov_func is not None and not isinstance(cov_func, type)
+
+
+def covariance(cov_func, d: int, ard: bool, lengthscale):
+    """Return the user's covariance as it is, or one of that class with the length-scale's prior."""
+    if is_own(cov_func):
+        if lengthscale is not None:
+            raise ValueError("lengthscale belongs to the default covariance; yours has its own")
+        return cov_func
+    if lengthscale is None:
+        lengthscale = pm.LogNormal.dist(0.5 * np.log(d), 1.0, shape=d if ard else ())
+    scale = variable("lengthscale", lengthscale, dims="feature" if ard else None)
+    return (cov_func or pm.gp.cov.ExpQuad)(d, ls=scale)
+
+
+def scaled(cov, amplitude):
+    """Return the covariance times the squared amplitude; itself where that is one."""
+    if isinstance(amplitude, pt.TensorConstant) and float(amplitude.data) == 1.0:
+        return cov
+    return amplitude**2 * cov
+
+
+def noise_variable(noise, width: float = 1.5):
+    """Return the noise, by default with a LogNormal prior of that width."""
+    return variable("noise", pm.LogNormal.dist(-1.0, width) if noise is None else noise)
+
+
+def threshold_variable(thresholds, n_classes: int, scale, link, unit=1.0):
+    """Return the thresholds, by default uniform over the simplex at that scale."""
+    if thresholds is None:
+        options = {"scale": scale, "unit": unit, "link": link, "dims": "threshold"}
+        return threshold_prior("thresholds", n_classes, **options)
+    return variable("thresholds", thresholds, dims="threshold")
+
+
+def row_thresholds(thresholds, labels: label_table.Labels, scale, link, by=None, members=None):
+    """Return the population's thresholds and those of each labelled row: one vector, or by group."""
+    if by is None:
+        b = threshold_variable(thresholds, labels.n_classes, scale, link)
+        return b, b
+    if thresholds is not None:
+        raise ValueError("thresholds_by has a prior of its own: leave thresholds= out")
+    model = pm.modelcontext(None)
+    model.add_coord(by, list(members.categories))
+    options = {"scale": scale, "link": link, "dims": "threshold", "by": by}
+    b = threshold_prior("thresholds", labels.n_classes, **options)
+    return model["thresholds_population"], b[members.codes[labels.observed].astype(int)]
+
+
+def matching(rows: np.ndarray, labels: label_table.Labels) -> label_table.Labels:
+    """Return the labels if there is one for each row."""
     if len(rows) != labels.codes.size:
         raise ValueError(
             f"X has {len(rows)} rows and y has {labels.codes.size} labels: they must match"
@@ -225,7 +274,8 @@ def _matching(rows: np.ndarray, labels: label_table.Labels) -> label_table.Label
     return labels
 
 
-def _add_coords(model: pm.Model, X, table, labels) -> None:
+def add_coords(model: pm.Model, X, table, labels) -> None:
+    """Name the labelled rows, the attributes, the thresholds and the classes."""
     index = (
         X.index.to_numpy()
         if isinstance(X, pd.DataFrame | pd.Series)
@@ -243,15 +293,20 @@ def _add_coords(model: pm.Model, X, table, labels) -> None:
     )
 
 
-def _variable(name: str, value, dims: str | None = None):
+def variable(name: str, value, dims: str | None = None):
     """Return a number as a constant, a distribution as a new variable, a variable as it is."""
     model = pm.modelcontext(None)
     if not isinstance(value, pt.TensorVariable):
-        array = np.asarray(value, dtype=float)
-        if not np.all(np.isfinite(array)):
-            raise ValueError(f"{name} must be finite, got {value}")
-        if name in ("lengthscale", "amplitude", "noise") and np.any(array <= 0):
-            raise ValueError(f"{name} must be positive, got {value}")
+        array = checks.finite_array(name, value, ndim=NDIM.get(name))
+        if name in ("lengthscale", "amplitude", "noise"):
+            if np.any(array <= 0):
+                raise ValueError(f"{name} must be positive, got {value}")
+            if np.any(array < LEAST) or np.any(array > 1.0 / LEAST):
+                raise ValueError(
+                    f"{name} must be between {LEAST:g} and {1 / LEAST:g}, got {value}: rescale the data"
+                )
+        if name == "noise_fraction" and not 0.0 < array < 1.0:
+            raise ValueError(f"noise_fraction must be between 0 and 1, got {value}")
         if name == "thresholds" and np.any(np.diff(array) <= 0):
             raise ValueError(f"thresholds must increase, got {value}")
         return pt.as_tensor(array)

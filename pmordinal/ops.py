@@ -4,6 +4,7 @@ Each is one multi-output Op whose later outputs are the gradients of the first, 
 gradient are computed together, once. Second derivatives are refused rather than taken as zero.
 """
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -26,6 +27,8 @@ from pmordinal.objectives import OBJECTIVES
 from pmordinal.posterior import Gradient, Posterior
 from pmordinal.smoothing import interval_terms
 from pmordinal.threads import blas_threads
+
+SELECTING = threading.Lock()
 
 
 class NumpyOp(Op):
@@ -230,8 +233,9 @@ class Problem:
     def posterior(self, values, thresholds, noise, y) -> Posterior:
         """Run the engine at the given parameters, from the last solution."""
         gram, likelihood = self._at(values, thresholds, noise)
-        if "engine" not in self.cache:
-            self.cache["engine"] = self.engine.select(gram, y, likelihood)
+        with SELECTING:  # chains that share the problem share what is selected
+            if "engine" not in self.cache:
+                self.cache["engine"] = self.engine.select(gram, y, likelihood)
         posterior = self.cache["engine"](gram, y, likelihood, self.cache.get("start"))
         if posterior.status.converged:
             self.cache["start"] = posterior.start

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import blas
 
 from pmordinal import linalg
 from pmordinal.gram import Gram
@@ -89,12 +88,15 @@ class LatentDraws:
     log_prior : ndarray, shape (draws,)
         Of the Gaussian process.
     log_q : ndarray, shape (draws,)
-        Of the Gaussian that they were drawn from.
+        Of the distribution that they were drawn from.
+    source : str
+        How they were drawn, where that needs saying.
     """
 
     f: np.ndarray
     log_prior: np.ndarray
     log_q: np.ndarray
+    source: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +146,11 @@ class Posterior:
         K = fields["gram"].matrix
         factor = linalg.cholesky_B(K, np.sqrt(fields["precision"]))
         return cls(factor=factor, **fields)
+
+    @property
+    def extra(self) -> dict[str, np.ndarray]:
+        """Further arrays that `restore` needs, by name."""
+        return {}
 
     @property
     def support(self) -> np.ndarray:
@@ -228,6 +235,24 @@ class Posterior:
         prior = self.gram.cross_diagonal(Xnew)
         return k.T @ self.alpha, np.maximum(prior - (v * v).sum(0), 0.0)
 
+    def probabilities(self, Xnew: np.ndarray | None = None) -> np.ndarray:
+        """Return the class probabilities of new rows, default the training rows, shape (m, r)."""
+        moments = (self.mean, self.variance) if Xnew is None else self.latent(Xnew)
+        return self.likelihood.probabilities(*moments)
+
+    def components(self, draws: int, rng: np.random.Generator) -> np.ndarray:
+        """Return the α of the Gaussians that draws of f at new rows come from, shape (s, draws), or (s, 1) for one."""
+        return self.alpha[:, None]
+
+    def left_out_probabilities(self) -> np.ndarray:
+        """Return the class probabilities of each training row without its own label, shape (n, r)."""
+        return self.likelihood.probabilities(*self.cavity)
+
+    @cached_property
+    def in_sample(self) -> np.ndarray:
+        """Log probability that a new label at each training row equals the one there, shape (n,)."""
+        return self.likelihood.tilted(self.y, self.mean, self.variance).value
+
     def latent_with_pullback(
         self, Xnew: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], Gradient]]:
@@ -283,19 +308,31 @@ class Posterior:
         inverts K. Densities are with respect to white noise z, f = R z and R Rᵀ = K, so that they
         exist for singular K.
         """
-        K, S, W = self.gram.matrix, self.root_precision[:, None], self.precision
-        R = linalg.factor_psd(K)
-        z0 = rng.standard_normal((R.shape[1], draws))
-        f0 = R @ z0
-        e = rng.standard_normal(f0.shape)
-        c = self.alpha[:, None] - S * linalg.solve(self.factor, S * f0 + e)
-        f, z = f0 + K @ c, z0 + R.T @ c
-        log_prior = -0.5 * (z * z).sum(0) - 0.5 * R.shape[1] * np.log(2 * np.pi)
+        W = self.precision
+        f, log_prior = self._scatter(np.tile(self.alpha[:, None], draws), rng)
         # q(f) = N(f; 0, K) Π exp(ν f − ½ W f²) / Z, ν = α + W h
         nu = self.alpha + W * self.mean
         log_Z = 0.5 * nu @ self.mean - 0.5 * linalg.log_det(self.factor)
         log_q = log_prior + nu @ f - 0.5 * W @ (f * f) - log_Z
         return LatentDraws(f.T, log_prior, log_q)
+
+    def _scatter(
+        self, alphas: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return one draw of N(K α, A) for each column α, shape (n, draws), and their log prior densities."""
+        K, S = self.gram.matrix, self.root_precision[:, None]
+        R = linalg.factor_psd(K)
+        z0 = rng.standard_normal((R.shape[1], alphas.shape[1]))
+        f0 = R @ z0
+        e = rng.standard_normal(f0.shape)
+        c = alphas - S * linalg.solve(self.factor, S * f0 + e)
+        f, z = f0 + K @ c, z0 + R.T @ c
+        return f, -0.5 * (z * z).sum(0) - 0.5 * R.shape[1] * np.log(2 * np.pi)
+
+    @cached_property
+    def log_evidence_error(self) -> float | None:
+        """Standard error of `log_evidence`, where it is estimated from draws."""
+        return None
 
     @cached_property
     def log_evidence_correction(self) -> float | None:
@@ -311,12 +348,14 @@ class Posterior:
 
         With v = ½ α it is the gradient of log N(0, K + W⁻¹) at the site means.
         """
-        dK = self.B_inverse
-        del self.__dict__["B_inverse"]
-        dK *= self.root_precision
-        dK *= -0.5 * self.root_precision[:, None]
-        dK = blas.dger(0.5, v, self.alpha, a=dK, overwrite_a=1)
-        return blas.dger(0.5, self.alpha, v, a=dK, overwrite_a=1)
+        X = self.__dict__.pop("_root", None)
+        if X is None:
+            dK = self.B_inverse
+            del self.__dict__["B_inverse"]
+        else:
+            dK = linalg.gram_of_columns(X)
+        linalg.site_gradient(dK, self.root_precision, v, self.alpha)
+        return dK
 
     def loo_gradient(self) -> Gradient:
         """Return the exact gradient of the leave-one-out log predictive probability."""

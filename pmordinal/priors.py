@@ -5,13 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pymc.distributions.transforms import ordered
+from pymc.logprob.transforms import Transform
 
 from pmordinal import checks
+from pmordinal.distributions import positive_tensor
 from pmordinal.links import Link, get_link
 from pmordinal.ops import IntervalLogProb, LinkQuantile
 
 KINDS = ("dirichlet", "padded")
+LEAST = 0.05  # concentration at which a category's probability underflows once in 10¹⁵ draws
 
 
 def thresholds(
@@ -21,13 +23,15 @@ def thresholds(
     kind: str = "dirichlet",
     concentration=1.0,
     scale=1.0,
+    unit=1.0,
     link: str | Link = "probit",
     first=None,
     gaps=None,
     values: Sequence[float] | None = None,
     dims: str | None = None,
+    by: str | None = None,
 ):
-    """Add an increasing vector of r − 1 thresholds to the model on the stack.
+    """Add an increasing vector of r − 1 thresholds to the model on the stack, or one for each group.
 
     Parameters
     ----------
@@ -45,6 +49,9 @@ def thresholds(
     scale : tensor_like
         Scale at which the probabilities are stated. With ``sqrt(1 + noise**2)`` they are those of a
         new row under a Gaussian process of amplitude one.
+    unit : tensor_like
+        Only for samplers: the scale in which the gaps between thresholds hardly depend on the other
+        hyperparameters. The noise, where that is free.
     link : {"probit", "logit", "cloglog"}
         Distribution F.
     first, gaps : tensor_like, optional
@@ -54,10 +61,21 @@ def thresholds(
         Fixed thresholds; nothing is learned.
     dims : str, optional
         Name of the dimension that labels the thresholds.
+    by : str, optional
+        Dimension of the model with one coordinate for each group (rater, item): every group has
+        thresholds of its own, partially pooled. The arguments above then describe those of the
+        population, ``<name>_population``.
 
     Returns
     -------
-    TensorVariable, shape (r − 1,)
+    TensorVariable, shape (r − 1,), or (groups, r − 1) with `by`
+
+    Notes
+    -----
+    With `by`, the thresholds of group j have the mean m + scale·shift_sd·z_j1 and the gaps Δ_l
+    exp(gap_sd·z_jl), m and Δ being those of the population and z standard normal: the first moves a
+    group's thresholds together (a severe rater), the second stretches and squeezes its classes (one who
+    shuns the ends). ``<name>_shift_sd`` and ``<name>_gap_sd`` have HalfNormal(0.5) priors.
 
     Examples
     --------
@@ -67,7 +85,13 @@ def thresholds(
     >>> draw = pm.draw(b, random_seed=1)
     >>> bool(np.all(np.diff(draw) > 0))
     True
+    >>> with pm.Model(coords={"rater": ["Ann", "Bob"]}):
+    ...     b = thresholds("b", n_classes=4, by="rater")
+    >>> b.type.shape
+    (2, 3)
     """
+    if by is not None and values is not None:
+        raise ValueError("values= fixes the thresholds of all groups: leave by= out")
     if values is not None:
         fixed = checks.finite_array("values", values, ndim=1)
         if fixed.size < 1 or np.any(np.diff(fixed) <= 0):
@@ -80,6 +104,14 @@ def thresholds(
     if n_classes is None:
         raise ValueError("n_classes: say how many classes there are, or give fixed values=")
     r = checks.integer("n_classes", n_classes, minimum=2)
+    if by is not None:
+        if by not in pm.modelcontext(None).coords:
+            raise ValueError(
+                f"by: the model has no dimension {by!r}: name its groups with pm.Model(coords={{{by!r}: [...]}})"
+            )
+        options = {"kind": kind, "concentration": concentration, "first": first, "gaps": gaps}
+        options |= {"scale": scale, "unit": unit, "link": link, "dims": dims}
+        return _pooled(name, thresholds(f"{name}_population", r, **options), r - 1, scale, by, dims)
     checks.one_of("kind", kind, KINDS)
     if kind == "padded":
         return _padded(name, r, first, gaps, dims)
@@ -88,10 +120,14 @@ def thresholds(
             f"concentration must be one number or one for each of {r} classes, got shape "
             f"{np.shape(concentration)}"
         )
-    a = np.broadcast_to(np.asarray(concentration, dtype=float), (r,))
-    if np.any(~np.isfinite(a)) or np.any(a <= 0):
-        raise ValueError(f"concentration must be positive, got {concentration}")
-    return InducedDirichlet(name, a, scale, get_link(link), dims=dims)
+    a = np.broadcast_to(checks.finite_array("concentration", concentration), (r,))
+    if np.any(a < LEAST):
+        raise ValueError(
+            f"concentration must be at least {LEAST:g}, got {concentration}: below, categories of probability "
+            "zero would be drawn"
+        )
+    scale, unit = positive_tensor("scale", scale), positive_tensor("unit", unit)
+    return InducedDirichlet(name, a, scale, unit, get_link(link), dims=dims)
 
 
 def _padded(name, r, first, gaps, dims):
@@ -106,6 +142,54 @@ def _padded(name, r, first, gaps, dims):
     return pm.Deterministic(name, first + padding, dims=dims)
 
 
+def _pooled(name, population, size, scale, by, dims):
+    """Thresholds by group that vary around the population's, in the coordinates of `Gaps`."""
+    groups = pm.modelcontext(None).coords[by]
+    names = (by, dims) if dims else None
+    z = pm.Normal(f"{name}_z", shape=(len(groups), size), dims=names)
+    shift_sd = pm.HalfNormal(f"{name}_shift_sd", 0.5)
+    mean = pt.mean(population) + scale * shift_sd * z[:, :1]
+    if size == 1:
+        return pm.Deterministic(name, mean, dims=names)
+    gaps = pt.diff(population) * pt.exp(pm.HalfNormal(f"{name}_gap_sd", 0.5) * z[:, 1:])
+    above = pt.concatenate([pt.zeros_like(mean), pt.cumsum(gaps, axis=-1)], axis=-1)
+    centred = above - pt.mean(above, axis=-1, keepdims=True)
+    return pm.Deterministic(name, mean + centred, dims=names)
+
+
+class Gaps(Transform):
+    """Thresholds as their mean and the logarithms of the gaps between them, in units of their own.
+
+    The labels determine the gaps in units of the noise better than the noise or the gaps alone: in
+    these coordinates the posterior of the hyperparameters is close to round. Their volume element is
+    that of the logarithms of the gaps themselves, whatever the unit, so that a mode is the same one.
+    """
+
+    name = "ordered"
+    ndim_supp = 1
+
+    @staticmethod
+    def _unit(inputs):
+        _size, _head, _last, _scale, unit, *_rng = inputs
+        return unit
+
+    def backward(self, value, *inputs):
+        """Return the thresholds."""
+        gaps = pt.exp(value[..., 1:]) * self._unit(inputs)
+        above = pt.concatenate([pt.zeros_like(value[..., :1]), pt.cumsum(gaps, axis=-1)], axis=-1)
+        return value[..., 0, None] + above - pt.mean(above, axis=-1, keepdims=True)
+
+    def forward(self, value, *inputs):
+        """Return mean and logarithms of gaps."""
+        gaps = pt.log(pt.diff(value, axis=-1) / self._unit(inputs))
+        return pt.concatenate([pt.mean(value, axis=-1, keepdims=True), gaps], axis=-1)
+
+    def log_jac_det(self, value, *inputs):
+        """Return Σ log gap."""
+        gaps = value[..., 1:]
+        return pt.sum(gaps, axis=-1) + gaps.shape[-1] * pt.log(self._unit(inputs))
+
+
 class InducedDirichlet:
     """Increasing vector whose category probabilities are Dirichlet distributed.
 
@@ -114,25 +198,31 @@ class InducedDirichlet:
     name : str
     a : ndarray, shape (r,)
         Dirichlet parameters.
-    scale : tensor_like
+    scale, unit : tensor_like
     link : Link
     """
 
-    def __new__(cls, name, a, scale, link: Link, **kwargs):
+    def __new__(cls, name, a, scale, unit, link: Link, **kwargs):
         """Add the variable to the model on the stack."""
-        params = (a[:-1], a[-1], pt.cast(pt.as_tensor(scale), "float64"))
-        return pm.CustomDist(name, *params, transform=ordered, **cls._functions(link), **kwargs)
+        scale, unit = (pt.cast(pt.as_tensor(x), "float64") for x in (scale, unit))
+        params = (a[:-1], a[-1], scale, unit)
+        return pm.CustomDist(name, *params, transform=Gaps(), **cls._functions(link), **kwargs)
 
     @staticmethod
     def _functions(link: Link) -> dict:
-        def dist(head, last, scale, size):
+        def dist(head, last, scale, unit, size):
             a = pt.concatenate([head, pt.atleast_1d(last)], axis=-1)
             return scale * _quantiles(link, pm.Dirichlet.dist(a, size=size))
 
-        def logp(value, head, last, scale):
+        def logp(value, head, last, scale, unit):
             a = pt.concatenate([head, pt.atleast_1d(last)], axis=-1)
-            valid = pt.all(pt.gt(pt.diff(value, axis=-1), 0), axis=-1)
-            value = pt.switch(valid[..., None], value, pt.arange(value.shape[-1], dtype="float64"))
+            valid = pt.constant(
+                np.True_
+            )  # one threshold has no order; an empty graph does not compile
+            if head.type.shape[-1] != 1:
+                valid = pt.all(pt.gt(pt.diff(value, axis=-1), 0), axis=-1)
+                steps = pt.arange(value.shape[-1], dtype="float64")
+                value = pt.switch(valid[..., None], value, steps)
             end = pt.full_like(value[..., :1], np.inf)
             lower = pt.concatenate([-end, value], axis=-1)
             upper = pt.concatenate([value, end], axis=-1)
@@ -141,7 +231,7 @@ class InducedDirichlet:
             norm = pt.gammaln(pt.sum(a, -1)) - pt.sum(pt.gammaln(a), -1)
             return pt.switch(valid, norm + pt.sum((a - 1.0) * log_p, axis=-1) + jacobian, -np.inf)
 
-        def support_point(rv, size, head, last, scale):
+        def support_point(rv, size, head, last, scale, unit):
             a = pt.concatenate([head, pt.atleast_1d(last)], axis=-1)
             return scale * _quantiles(link, a / pt.sum(a))
 
@@ -149,7 +239,7 @@ class InducedDirichlet:
             "dist": dist,
             "logp": logp,
             "support_point": support_point,
-            "signature": "(j),(),()->(j)",
+            "signature": "(j),(),(),()->(j)",
         }
 
 

@@ -33,7 +33,7 @@ def find_mode(slope_and_curvature, start: np.ndarray, end: np.ndarray, steps: in
     """Return the root of a decreasing function between `start` and `end`, one per entry.
 
     Newton steps, replaced by bisection where they leave the bracket or do not halve (on a slope
-    like eᶻ each would be one unit long); good to 1e-3, which is all that centring a rule needs.
+    like eᶻ each would be one unit long); good to 1e-5, so that a rule centred there moves smoothly.
 
     Parameters
     ----------
@@ -56,6 +56,6 @@ def find_mode(slope_and_curvature, start: np.ndarray, end: np.ndarray, steps: in
         new = np.where(newton, x + step, 0.5 * (low + high))
         previous = np.abs(new - x)
         x = new
-        if (previous <= 1e-3).all():
+        if (previous <= 1e-5).all():
             break
     return x

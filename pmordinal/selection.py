@@ -1,5 +1,6 @@
 """Backward elimination of attributes by their relevance [CG2005, section 6.4]."""
 
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,6 +11,7 @@ from rich.progress import track
 from pmordinal import checks
 from pmordinal import features as feature_table
 from pmordinal.engines import Engine
+from pmordinal.errors import ConvergenceWarning
 from pmordinal.fitted import OrdinalFit
 from pmordinal.fitting import fit
 from pmordinal.gram import LinearARD
@@ -73,11 +75,18 @@ def select_features(
     frame = pd.DataFrame(Z, columns=list(table.names))
     options = {"engine": engine, "link": link, "categories": categories}
     sizes = list(_sizes(frame.shape[1], keep, smallest))
-    rows = []
+    rows: list[dict] = []
     for i, size in enumerate(track(sizes, "eliminating", transient=True, disable=not progressbar)):
-        ranked = _fit_ard(frame, y, options).relevance()
-        frame = frame[ranked.index.tolist()]
-        rows.append(_judge(frame, y, options))
+        try:
+            ranked = _whole(_fit_ard(frame, y, options)).relevance()
+            frame = frame[ranked.index.tolist()]
+            rows.append(_judge(frame, y, options))
+        except KeyboardInterrupt:
+            if not rows:
+                raise
+            message = f"interrupted: the {len(rows)} of {len(sizes)} sets that are done are kept"
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+            break
         if i + 1 < len(sizes):
             frame = frame.iloc[:, : sizes[i + 1]]
         assert len(ranked) == size
@@ -100,12 +109,19 @@ def _fit_ard(frame: pd.DataFrame, y, options: dict) -> OrdinalFit:
     return fit(model, progressbar=False, start={"weights": 1.0 / d})
 
 
+def _whole(result: OrdinalFit) -> OrdinalFit:
+    """Return the fit if it came to its end; one that was interrupted ends the elimination."""
+    if result.status.interrupted:
+        raise KeyboardInterrupt
+    return result
+
+
 def _judge(frame: pd.DataFrame, y, options: dict) -> dict:
     d = frame.shape[1]
     with pm.Model() as model:
         weight = pm.LogNormal("weight", -np.log(d), 2.0)
         gp_model(frame, y, weight * pm.gp.cov.Linear(d, c=0.0), **options)
-    result = fit(model, progressbar=False, start={"weight": 1.0 / d})
+    result = _whole(fit(model, progressbar=False, start={"weight": 1.0 / d}))
     return {
         "n_features": d,
         "log_evidence": result.log_evidence,

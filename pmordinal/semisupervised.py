@@ -30,13 +30,14 @@ import xarray as xr
 from pmordinal import checks, transport
 from pmordinal.errors import ConvergenceWarning
 from pmordinal.fitted import FitStatus, OrdinalFit
-from pmordinal.fitting import Run, Target, best_of
+from pmordinal.fitting import best_of
 from pmordinal.fitting import fit as fit_supervised
 from pmordinal.labels import Labels
 from pmordinal.objectives import OBJECTIVES
 from pmordinal.ops import Problem
 from pmordinal.posterior import Gradient, Posterior
 from pmordinal.progress import progress_bar
+from pmordinal.target import Run, Target
 from pmordinal.threads import blas_threads
 
 WEIGHTS = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)  # λ [SSGPOR, Algorithm 1, line 4]
@@ -222,7 +223,8 @@ def fit_semisupervised(
     starts = checks.integer("starts", starts, minimum=1)
     max_evaluations = checks.integer("max_evaluations", max_evaluations, minimum=1)
     max_rounds = checks.integer("max_rounds", max_rounds, minimum=1)
-    weights = [checks.positive("weights", weight) for weight in weights]
+    steps = checks.finite_array("weights", weights, ndim=1)
+    weights = [checks.positive("weights", weight) for weight in steps.tolist()]
     began = time.perf_counter()
     target = Target(model, objective, priors, MatchedProblem.of)
     problem = target.problem
@@ -245,7 +247,7 @@ def fit_semisupervised(
         empty = pd.DataFrame({name: [] for name in PATH}, dtype=float)
         return SemiSupervisedFit.of(fit, proportions=gamma, unlabeled_codes=codes, path=empty)
 
-    points = target.starting_points(starts, start or {}, np.random.default_rng(seed))
+    points = target.starting_points(starts, start or {}, checks.generator("seed", seed))
     with blas_threads(len(problem.X)), progress_bar(progressbar, counted=True) as progress:
         task = progress.add_task("supervised", total=1 + len(weights), info="")
         label, spent = "supervised", 0
@@ -254,7 +256,11 @@ def fit_semisupervised(
             info = f"{spent + count} evaluations, objective {best:.4f}"
             progress.update(task, description=label, info=info)
 
-        first = [target.maximise(point, max_evaluations, show) for point in points]
+        first: list[Run] = []
+        for point in points:
+            first.append(target.maximise(point, max_evaluations, show))
+            if first[-1].interrupted:
+                break
         run = best_of(first, problem.objective)
         spent, iterations = sum(r.evaluations for r in first), sum(r.iterations for r in first)
         counts = transport.class_counts(len(problem.unlabeled), gamma)
@@ -264,12 +270,18 @@ def fit_semisupervised(
         )
         path: list[dict[str, Any]] = []
         unsettled: list[float] = []
+        stopped = first[-1].interrupted
         for matching.weight in weights:
-            if run.interrupted:
+            if stopped or run.interrupted:
                 break
             progress.update(task, advance=1)
             label = f"λ = {matching.weight:g}"
-            step, runs = _anneal(target, matching, run, max_evaluations, max_rounds, show)
+            codes = matching.codes
+            try:
+                step, runs = _anneal(target, matching, run, max_evaluations, max_rounds, show)
+            except KeyboardInterrupt:  # between two optimisations: the step before it is whole
+                matching.codes, stopped = codes, True
+                break
             path.append(step)
             run = runs[-1]
             if not (step["settled"] or run.interrupted):
@@ -278,18 +290,23 @@ def fit_semisupervised(
             iterations += sum(r.iterations for r in runs)
         progress.update(task, advance=1)
     message = run.message
-    if unsettled and not run.interrupted:
+    interrupted = stopped or run.interrupted
+    if stopped:
+        message = f"interrupted at λ = {matching.weight:g}: the step before it is kept"
+    elif unsettled and not interrupted:
         message = (
             f"labels still changed after {max_rounds} rounds at λ = {unsettled[0]:g}: raise max_rounds of "
             "pmordinal.semisupervised.fit_semisupervised"
         )
     status = FitStatus(
-        converged=run.converged and not unsettled,
+        converged=run.converged and not unsettled and not interrupted,
         evaluations=spent,
         iterations=iterations,
         seconds=time.perf_counter() - began,
         message=message,
         objectives=tuple(r.value for r in first),
+        interrupted=interrupted,
+        seed=checks.seed_number(seed),
     )
     if not status.converged:
         warnings.warn(f"fit did not converge: {message}", ConvergenceWarning, stacklevel=3)

@@ -6,6 +6,7 @@ whichever is the narrower: then the integrand has no feature finer than about on
 variable.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,36 +43,20 @@ class Terms:
     log_noise: Triple
     shrink: np.ndarray
 
+    @classmethod
+    def of(cls, rows: Iterable[np.ndarray]) -> "Terms":
+        """Return the terms whose fifteen arrays are `rows`, in order."""
+        value, d1, curvature, d3, d4, u0, u1, u2, l0, l1, l2, s0, s1, s2, shrink = rows
+        triples = (u0, u1, u2), (l0, l1, l2), (s0, s1, s2)
+        return cls(value, d1, curvature, d3, d4, *triples, shrink)
+
 
 def interval_terms(link: Link, lower, upper, f, noise, var=0.0) -> Terms:
     """Return log P(lower < f + noise·e ≤ upper) and its derivatives, in latent units.
 
     A positive `var` adds a Gaussian to f; only links closed under Gaussian smoothing may have it.
     """
-    s2 = noise * noise + var
-    s = np.sqrt(s2)
-    s3, share = s * s2, noise * noise / s2  # share = d log s / d log noise
-    with np.errstate(over="ignore"):  # e^700 under cloglog noise, divided by s⁴: infinite, rightly
-        q = link.interval((lower - f) / s, (upper - f) / s, (upper - lower) / s)
-        if q.variance is None:
-            shrink = np.ones_like(q.slope)
-        else:  # 1 − λ(1 − V)/(s² + λ) without the difference
-            shrink = (noise * noise + var * q.variance) / s2
-        return Terms(
-            q.log_prob,
-            q.slope / s,
-            q.curvature / s2,
-            q.third / s3,
-            q.fourth / (s2 * s2),
-            (q.upper[0] / s, q.upper[1] / s2, q.upper[2] / s3),
-            (q.lower[0] / s, q.lower[1] / s2, q.lower[2] / s3),
-            (
-                share * q.log_scale[0],
-                share * (q.log_scale[1] - q.slope) / s,
-                share * (q.log_scale[2] + 2.0 * q.curvature) / s2,
-            ),
-            shrink,
-        )
+    return Terms.of(link.latent_terms(lower, upper, f, noise, var))
 
 
 def smooth(link: Link, lower, upper, mean, noise: float, sd) -> Terms:
@@ -89,9 +74,7 @@ def smooth(link: Link, lower, upper, mean, noise: float, sd) -> Terms:
     for rows, average in ((wide, _over_noise), (~wide, _over_latent)):
         if rows.any():
             fields[:, rows] = average(link, lower[rows], upper[rows], mean[rows], noise, sd[rows])
-    value, d1, curvature, d3, d4, u0, u1, u2, l0, l1, l2, s0, s1, s2, shrink = fields
-    triples = (u0, u1, u2), (l0, l1, l2), (s0, s1, s2)
-    return Terms(value, d1, curvature, d3, d4, *triples, shrink)
+    return Terms.of(fields)
 
 
 def _over_latent(link, lower, upper, mean, noise, sd):

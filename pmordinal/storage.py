@@ -19,6 +19,19 @@ from pmordinal.posterior import Status
 from pmordinal.semisupervised import SemiSupervisedFit
 
 FORMAT = 1
+GROUPS = ("fit", "kernel", "point")
+CODECS = ("bytes", "zstd")  # of Zarr
+# What reading a file that is not ours, or half of it, ends in: the libraries below agree on none.
+FOREIGN = (
+    OSError,
+    KeyError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    RuntimeError,
+    np.linalg.LinAlgError,
+)
 
 
 def save(fit: OrdinalFit, path: str | Path) -> None:
@@ -59,6 +72,8 @@ def save(fit: OrdinalFit, path: str | Path) -> None:
         coords={"obs": fit.index, "threshold": fit.labels.threshold_names},
         attrs={"format": FORMAT, "creator": "pmordinal"},
     )
+    extra = {f"extra_{name}": value for name, value in posterior.extra.items()}
+    arrays = arrays.merge(_ragged(extra))
     values = {f"value_{i}": v for i, v in enumerate(posterior.gram.values)}
     groups = {
         "/fit": arrays,
@@ -69,18 +84,23 @@ def save(fit: OrdinalFit, path: str | Path) -> None:
         groups["/semisupervised"] = fit.to_dataset()
     tree = xr.DataTree.from_dict(groups)
     temporary = path.with_name(f".{path.name}.part{path.suffix}")
+    old = path.with_name(f".{path.name}.old{path.suffix}")
     try:
         if path.suffix == ".zarr":
             tree.to_zarr(temporary, mode="w", consolidated=False)
-            if path.exists():
-                shutil.rmtree(path)
+            if path.exists():  # a folder replaces no folder: the old one steps aside
+                path.replace(old)
         else:
-            tree.to_netcdf(temporary)
+            # in memory first: HDF5 crashes the process when a disk is full
+            temporary.write_bytes(tree.to_netcdf(engine="h5netcdf"))
         temporary.replace(path)
     except OSError as error:
         raise OSError(f"cannot write {path}: {error}") from error
     finally:
+        if old.exists() and not path.exists():
+            old.replace(path)
         _remove(temporary)
+        _remove(old)
 
 
 def load(path: str | Path) -> OrdinalFit:
@@ -101,21 +121,45 @@ def load(path: str | Path) -> OrdinalFit:
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     try:
-        if suffix == ".zarr":
-            opened = xr.open_datatree(path, engine="zarr", consolidated=False)
-        else:
-            opened = xr.open_datatree(path, engine="h5netcdf")
-        with opened as tree:
-            groups = {name: tree[name].to_dataset().load() for name in ("fit", "kernel", "point")}
-            if "semisupervised" in tree.children:
-                groups["semisupervised"] = tree["semisupervised"].to_dataset().load()
-    except (OSError, KeyError, ValueError) as error:
+        groups = _read(path, suffix)
+    except FOREIGN as error:
         raise ValueError(f"{path} is not a pmordinal fit, or it is damaged: {error}") from error
-    data = groups["fit"]
-    if data.attrs.get("creator") != "pmordinal":
+    attributes = groups["fit"].attrs
+    if attributes.get("creator") != "pmordinal" or "format" not in attributes:
         raise ValueError(f"{path} was not written by pmordinal's fit.save")
-    if int(data.attrs["format"]) > FORMAT:
+    if int(attributes["format"]) > FORMAT:
         raise ValueError(f"{path} was written by a newer version of pmordinal: upgrade to read it")
+    try:
+        return _rebuild(groups)
+    except FOREIGN as error:
+        raise ValueError(f"{path} is damaged, or was edited: {error!r}") from error
+
+
+def _read(path: Path, suffix: str) -> dict[str, xr.Dataset]:
+    if suffix == ".zarr":
+        _check_codecs(path)
+        opened = xr.open_datatree(path, engine="zarr", consolidated=False)
+    else:
+        opened = xr.open_datatree(path, engine="h5netcdf")
+    with opened as tree:
+        names = [*GROUPS, *(name for name in ("semisupervised",) if name in tree.children)]
+        return {name: tree[name].to_dataset().load() for name in names}
+
+
+def _check_codecs(path: Path) -> None:
+    """Refuse a Zarr store that names a codec we do not write: some of them run code."""
+    if any(path.rglob(".zarray")):
+        raise ValueError("it is of Zarr's old format")
+    for file in path.rglob("zarr.json"):
+        codecs = json.loads(file.read_text()).get("codecs", [])
+        unknown = [codec.get("name") for codec in codecs if codec.get("name") not in CODECS]
+        if unknown:
+            raise ValueError(f"it has the codec {unknown[0]!r}, which fit.save does not write")
+
+
+def _rebuild(groups: dict[str, xr.Dataset]) -> OrdinalFit:
+    """Return the fit that the groups of a file describe."""
+    data = groups["fit"]
     header = json.loads(data["header"].values.astype(np.uint8).tobytes().decode())
     kernel_values = groups["kernel"]
     values = [kernel_values[f"value_{i}"].values for i in range(len(kernel_values.data_vars))]
@@ -133,6 +177,11 @@ def load(path: str | Path) -> OrdinalFit:
         precision=data["precision"].values,
         log_evidence=header["log_evidence"],
         status=Status(**header["posterior_status"]),
+        **{
+            str(name).removeprefix("extra_"): data[name].values
+            for name in data.data_vars
+            if str(name).startswith("extra_")
+        },
     )
     status = header["status"]
     fit = OrdinalFit(
@@ -169,5 +218,5 @@ def _suffix(path: Path) -> str:
 def _remove(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
-    else:
+    elif path.exists():
         path.unlink(missing_ok=True)

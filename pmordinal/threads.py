@@ -15,4 +15,6 @@ def _blas() -> ThreadpoolController:
 
 def blas_threads(n: int) -> AbstractContextManager:
     """Return a context in which matrices of order `n` are handled by the right number of threads."""
-    return _blas().limit(limits=1) if n < SMALL else nullcontext()
+    if n >= SMALL or all(lib.num_threads == 1 for lib in _blas().lib_controllers):
+        return nullcontext()  # to ask costs a tenth of setting and restoring
+    return _blas().limit(limits=1)

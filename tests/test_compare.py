@@ -1,7 +1,9 @@
 """Engines side by side."""
 
 import numpy as np
+import pandas as pd
 import pytest
+import xarray as xr
 
 import pmordinal as pmo
 
@@ -48,11 +50,116 @@ def test_trees_enter(fits):
     """Draws of a fit are as far from it as Monte Carlo makes them."""
     tree = fits["ep"].to_datatree(draws=4000, seed=2)
     table = pmo.compare({"ep": fits["ep"], "draws": tree}, reference="ep")
-    assert table.loc["draws", "engine"] == "mcmc"
+    assert table.loc["draws", "engine"] == "ep"
     assert table.loc["draws", "latent_mean"] < 0.1  # 4/√4000 standard deviations
     assert table.loc["draws", "latent_sd"] < 0.08
     assert table.loc["draws", "tv_max"] < 0.05
     assert table.loc["draws", "elpd_loo"] == pytest.approx(table.loc["ep", "elpd_loo"], abs=1.0)
+
+
+def test_tree(fits):
+    table = pmo.compare(fits, reference="ep", draws=200)
+    tree = table.tree
+    assert tree.attrs["reference"] == "ep"
+    assert set(table.results) == set(ENGINES)
+    summary = tree["summary"].to_dataset()
+    assert summary["tv_max"].sel(result="laplace").item() == table.loc["laplace", "tv_max"]
+    probs = tree["predictive"]["probs"]
+    assert probs.dims == ("result", "obs", "class") and list(probs["class"]) == list("12345")
+    gap = 0.5 * np.abs(probs.sel(result="laplace") - probs.sel(result="ep")).sum("class")
+    assert gap.max().item() == pytest.approx(table.loc["laplace", "tv_max"])
+    elpd = tree["loo"]["elpd_i"].sum("obs")
+    np.testing.assert_allclose(elpd, table["elpd_loo"])
+    names = tree["hyperparameters"]["noise"].sel(result="ep").item()
+    assert names == pytest.approx(fits["ep"].noise)
+    assert isinstance(table[["seconds"]], pd.DataFrame) and not hasattr(table[["seconds"]], "tree")
+
+
+def test_wasserstein_of_the_latent_function(fits):
+    """Between Gaussians W₁ is at least the distance of the means; here there is little more."""
+    table = pmo.compare(fits, reference="ep", draws=4000)
+    p, q = fits["plsor"].posterior, fits["ep"].posterior
+    least = np.mean(np.abs(p.mean - q.mean) / np.sqrt(q.variance))
+    most = least + np.mean(np.abs(np.sqrt(p.variance / q.variance) - 1))
+    assert least - 0.1 < table.loc["plsor", "latent_wasserstein"] < most + 0.1
+    assert table.loc["ep", "latent_wasserstein"] == 0
+    assert "kl" in table.tree["distance"]
+
+
+def test_k_hat_finds_a_bad_approximation(fits):
+    """Weights with P(w > t) = t^−½ have shape 2; those of EP are light; some results have none."""
+    good = fits["ep"].to_datatree(draws=2000, seed=0)
+    bad = fits["ep"].to_datatree(draws=2000, seed=0)
+    stats = bad["sample_stats"].to_dataset()
+    heavy = np.random.default_rng(0).exponential(size=stats["log_q"].shape)
+    bad["sample_stats"] = stats.assign(log_q=stats["log_q"] - 2 * heavy)
+    table = pmo.compare({"good": good, "bad": bad} | fits, draws=2000)
+    assert table.loc["good", "k_hat"] < 1.0 < table.loc["bad", "k_hat"]
+    assert table.loc["ep", "k_hat"] == pytest.approx(table.loc["good", "k_hat"])
+    assert np.isnan(table.loc["plsor", "k_hat"])
+
+
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter:UserWarning")
+def test_scores_of_test_rows(fits):
+    data = pmo.datasets.wine()
+    X, y = data[["temperature", "contact"]].iloc[:20], data["rating"].iloc[:20]
+    table = pmo.compare(fits, test=(X, y))
+    expected = pmo.scores(y, fits["laplace"].predict(X))
+    assert table.loc["laplace", "test_nlp"] == pytest.approx(expected["nlp"])
+    assert table.loc["laplace", "test_kappa"] == pytest.approx(expected["kappa"])
+    tree = fits["ep"].to_datatree(draws=50, seed=0)
+    with pytest.raises(ValueError, match=r"'tree': the tree has no predictions .*sample_posterior"):
+        pmo.compare({"tree": tree}, test=(X, y))
+
+
+def test_chains_are_judged(fits):
+    tree = fits["ep"].to_datatree(draws=400, seed=0)
+    rng = np.random.default_rng(0)
+    posterior = tree["posterior"].to_dataset()
+    posterior = xr.concat([posterior] * 2, dim="chain").assign_coords(chain=[0, 1])
+    noise = posterior["noise"] * np.exp(0.1 * rng.normal(size=posterior["noise"].shape))
+    for shift, converged in ((0.0, True), (1.0, False)):
+        moved = noise + shift * xr.DataArray([0.0, 1.0], dims="chain")
+        chains = tree.copy()
+        chains["posterior"] = xr.DataTree(posterior.assign(noise=moved))
+        chains["log_likelihood"] = xr.DataTree(
+            xr.concat([tree["log_likelihood"].to_dataset()] * 2, dim="chain")
+        )
+        for group in ("sample_stats", "posterior_predictive"):
+            del chains[group]
+        row = pmo.compare({"chains": chains}).loc["chains"]
+        assert bool(row["converged"]) is converged
+        assert row["ess"] > 100 if converged else row["r_hat"] > 1.5
+
+
+def test_engines_against_the_exact_posterior():
+    data = pmo.datasets.wine()
+    X, y = data[["temperature", "contact"]], data["rating"]
+    own = pmo.compare_engines(X, y, ["laplace", "ep"], progressbar=False)
+    assert own.index.to_list() == ["laplace", "ep", "exact"]
+    exact, ep = own.results["exact"], own.results["ep"]
+    assert (
+        exact.point["noise"] == pytest.approx(ep.noise)
+        and exact.noise != own.results["laplace"].noise
+    )
+    gap = exact.log_evidence - ep.log_evidence - ep.posterior.log_evidence_correction
+    assert abs(gap) < 4 * own.loc["exact", "log_evidence_error"]
+    shared = pmo.compare_engines(X, y, ["laplace", "ep"], hyper="shared", progressbar=False)
+    assert shared.loc["laplace", "hyperparameters"] == pytest.approx(0.0, abs=1e-12)
+    assert own.loc["laplace", "hyperparameters"] > 0
+    assert shared.loc["laplace", "evaluations"] == 1
+    mutual = pmo.compare_engines(X, y, ["laplace", "ep"], reference="laplace", progressbar=False)
+    assert mutual.index.to_list() == ["laplace", "ep"] and mutual.loc["laplace", "tv_max"] == 0
+
+
+def test_engines_in_other_units_cannot_lend_hyperparameters():
+    X, y = np.arange(12.0), np.repeat([1, 2, 3], 4)
+    with pytest.raises(ValueError, match="add 'ep' or 'laplace'"):
+        pmo.compare_engines(X, y, ["plsor"], reference="ep", progressbar=False)
+    with pytest.raises(ValueError, match="engines is empty"):
+        pmo.compare_engines(X, y, [])
+    with pytest.raises(ValueError, match=r"pmo\.latent_model"):
+        pmo.compare_engines(X, y, ["ep"], link="logit", progressbar=False)
 
 
 def test_errors(fits):
@@ -64,6 +171,6 @@ def test_errors(fits):
     with pytest.raises(ValueError, match="compare results of the same data"):
         pmo.compare({"ep": fits["ep"], "other": other}, reference="ep")
     bare = fits["ep"].to_datatree(draws=50, seed=0)
-    del bare["posterior_predictive"]
-    with pytest.raises(ValueError, match="lacks posterior_predictive/y"), pytest.warns(UserWarning):
+    bare["posterior"] = bare["posterior"].to_dataset().drop_vars("f")
+    with pytest.raises(ValueError, match="'bare': the tree lacks posterior/f"):
         pmo.compare({"ep": fits["ep"], "bare": bare}, reference="ep")

@@ -4,18 +4,25 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 import xarray as xr
+from pytensor.graph.replace import graph_replace
 from scipy import optimize
 from scipy.stats import norm
 
 import pmordinal as pmo
 from pmordinal.engines import Laplace
-from pmordinal.fitting import Target
 from pmordinal.gram import Gram, lower
 from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.target import Target
 
-WITH_EVIDENCE = [name for name, engine in pmo.ENGINES.items() if "evidence" in engine.objectives]
+# Engines that draw estimate the evidence anew at every call.
+WITH_EVIDENCE = [
+    name
+    for name, engine in pmo.ENGINES.items()
+    if "evidence" in engine.objectives and not engine.is_monte_carlo
+]
 
 
 def data(n=30, seed=3):
@@ -45,7 +52,9 @@ def test_the_optimum_beats_its_surroundings(engine):
     point = {}
     for rv in model.free_RVs:
         slot, transform = model.rvs_to_values[rv], model.rvs_to_transforms[rv]
-        value = transform.forward(found.point[rv.name], *rv.owner.inputs)
+        others = {v: pt.constant(found.point[v.name]) for v in model.free_RVs if v is not rv}
+        inputs = graph_replace(rv.owner.inputs, others, strict=False)
+        value = transform.forward(found.point[rv.name], *inputs)
         point[slot.name] = np.asarray(value.eval(mode="FAST_COMPILE"))
     best = float(logp(point))
     assert found.objective_value == pytest.approx(best, abs=1e-4)

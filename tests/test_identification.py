@@ -5,8 +5,8 @@ import pymc as pm
 import pytest
 
 import pmordinal as pmo
-from pmordinal.fitting import Target
 from pmordinal.gram import lower
+from pmordinal.target import Target
 
 X = np.linspace(0, 1, 12)
 Y = (X * 2.99).astype(int)

@@ -9,9 +9,9 @@ from pytensor.compile.mode import Mode
 
 import pmordinal as pmo
 from pmordinal.engines import Laplace
-from pmordinal.fitting import find_evidence
 from pmordinal.gram import Gram, lower
 from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.target import find_evidence
 
 PYTHON = Mode(linker="py", optimizer="fast_compile")
 N = 14

@@ -8,11 +8,11 @@ from scipy.stats import norm
 
 import pmordinal as pmo
 from pmordinal.engines import PLSOR
-from pmordinal.fitting import Target
 from pmordinal.gram import Gram, lower
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.links import LINKS
 from pmordinal.objectives import OBJECTIVES
+from pmordinal.target import Target
 
 COV = 1.3 * pm.gp.cov.ExpQuad(2, ls=[0.8, 1.5]) + pm.gp.cov.WhiteNoise(0.6)
 

@@ -132,7 +132,8 @@ def test_start_is_the_mean_category_probability():
     with pm.Model() as model:
         pmo.thresholds("b", 4, concentration=[1.0, 2.0, 3.0, 4.0])
     slot = model.initial_point(random_seed=0)["b_ordered__"]
-    start = np.concatenate([slot[:1], slot[0] + np.cumsum(np.exp(slot[1:]))])
+    above = np.concatenate([[0.0], np.cumsum(np.exp(slot[1:]))])
+    start = slot[0] + above - above.mean()  # the coordinates are the mean and the logs of the gaps
     np.testing.assert_allclose(start, stats.norm.ppf([0.1, 0.3, 0.6]), rtol=1e-6)
 
 
@@ -179,11 +180,11 @@ def test_dims_label_the_thresholds():
         ({"n_classes": 1}, ValueError, "n_classes must be an integer of at least 2, got 1"),
         ({"n_classes": 3.0}, TypeError, "n_classes must be an integer of at least 2.*pass 3"),
         ({"n_classes": 3, "kind": "pad"}, ValueError, "kind must be one of 'dirichlet', 'padded'"),
-        ({"n_classes": 3, "concentration": 0.0}, ValueError, "concentration must be positive"),
+        ({"n_classes": 3, "concentration": 0.0}, ValueError, "concentration must be at least 0.05"),
         (
             {"n_classes": 3, "concentration": [1, np.nan, 1]},
             ValueError,
-            "concentration must be pos",
+            "concentration must be finite",
         ),
         ({"n_classes": 3, "link": "cauchit"}, ValueError, "unknown link 'cauchit'"),
         ({"values": [1.0, 0.0]}, ValueError, "fixed thresholds must increase"),
@@ -200,3 +201,24 @@ def test_bad_arguments(options, error, message):
 def test_wrong_number_of_concentrations():
     with pm.Model(), pytest.raises(ValueError, match="concentration"):
         pmo.thresholds("b", 3, concentration=[1.0, 2.0])
+
+
+def test_coordinates_have_the_volume_of_log_gaps_whatever_the_unit():
+    """log_jac_det against the determinant of differences, and forward undoes backward."""
+    from pmordinal.priors import Gaps
+
+    value, unit = pt.dvector("value"), pt.dscalar("unit")
+    inputs = (None, None, None, None, unit)
+    b = Gaps().backward(value, *inputs)
+    back = pytensor.function(
+        [value, unit],
+        [b, Gaps().forward(b, *inputs), Gaps().log_jac_det(value, *inputs)],
+        mode="FAST_COMPILE",
+    )
+    x, h = np.array([0.3, -0.7, 0.4, -1.2]), 1e-6
+    thresholds, again, volume = back(x, 0.37)
+    np.testing.assert_allclose(again, x, rtol=1e-12)
+    assert thresholds.mean() == pytest.approx(0.3)
+    jacobian = [(back(x + h * e, 0.37)[0] - back(x - h * e, 0.37)[0]) / (2 * h) for e in np.eye(4)]
+    assert volume == pytest.approx(np.linalg.slogdet(jacobian)[1], abs=1e-8)
+    assert volume == pytest.approx(np.log(np.diff(thresholds)).sum())

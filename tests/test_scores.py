@@ -134,3 +134,33 @@ def test_loo_object_enters_az_compare():
     assert results["both"].elpd == pytest.approx(fits["both"].posterior.leave_one_out.value.sum())
     assert 1 < results["both"].p < 15
     assert az.compare(results).index[0] == "both"
+
+
+def test_paired_differences_cancel_what_is_common():
+    """The bootstrap error of a difference is the paired one, and that of a mean is sd/√m."""
+    rng = np.random.default_rng(3)
+    m = 400
+    y = rng.integers(3, size=m)
+    P = rng.dirichlet([1, 1, 1], size=m)
+    Q = 0.95 * P + 0.05 / 3
+    table = pmo.compare_scores(y, {"p": P, "q": Q}, resamples=1000, seed=1)
+    rows = {name: pointwise(y, x)["nlp"] for name, x in (("p", P), ("q", Q))}
+    assert table.loc[("p", "nlp"), "value"] == pytest.approx(pmo.scores(y, P)["nlp"])
+    assert table.loc[("p", "nlp"), "se"] == pytest.approx(rows["p"].std() / np.sqrt(m), rel=0.1)
+    gap = rows["q"] - rows["p"]
+    row = table.loc[("q", "nlp")]
+    assert row["difference"] == pytest.approx(gap.mean())
+    assert row["difference_se"] == pytest.approx(gap.std() / np.sqrt(m), rel=0.1)
+    assert row["low"] < row["difference"] < row["high"]
+    assert row["difference_se"] < 0.5 * row["se"]
+    assert (table.loc["p", "difference"] == 0).all()
+    assert set(table.loc["p"].index) == set(pmo.scores(y, P).index)
+
+
+def test_compare_scores_errors():
+    with pytest.raises(ValueError, match="probs is empty"):
+        pmo.compare_scores([0, 1], {})
+    with pytest.raises(ValueError, match="reference"):
+        pmo.compare_scores([0, 1], {"a": [[1, 0], [0, 1]]}, reference="b")
+    with pytest.raises(ValueError, match="level"):
+        pmo.compare_scores([0, 1], {"a": [[1, 0], [0, 1]]}, level=95)

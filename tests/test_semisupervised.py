@@ -14,7 +14,6 @@ from scipy.optimize import linear_sum_assignment
 import pmordinal as pmo
 from pmordinal import transport
 from pmordinal.engines import ENGINES, EP, Laplace
-from pmordinal.fitting import Target
 from pmordinal.gram import Gram, lower
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.semisupervised import (
@@ -25,6 +24,7 @@ from pmordinal.semisupervised import (
     class_log_probs,
     fit_semisupervised,
 )
+from pmordinal.target import Target
 
 
 def two_clouds(rng, labelled=4, unlabelled=40):

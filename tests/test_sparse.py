@@ -13,11 +13,11 @@ import pmordinal as pmo
 from pmordinal.engines.sparse import Greedy
 from pmordinal.errors import ConvergenceWarning
 from pmordinal.filtering import Chain
-from pmordinal.fitting import INTERPRET
 from pmordinal.gram import Gram, lower
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.links import LINKS
 from pmordinal.objectives import OBJECTIVES
+from pmordinal.target import INTERPRET
 
 each_link = pytest.mark.parametrize("link", LINKS)
 

@@ -38,7 +38,7 @@ def loo(fit: OrdinalFit | xr.DataTree) -> az.ELPDDataLOO:
     rows = {"obs": fit.index}
     n = scores.size
     # log p(y_i | all of y) at the fitted hyperparameters: what the effective parameters are counted from
-    fitted = posterior.likelihood.tilted(posterior.y, posterior.mean, posterior.variance).value
+    fitted = posterior.in_sample
     return az.ELPDDataLOO(
         elpd=float(scores.sum()),
         se=float(np.sqrt(n * scores.var())),

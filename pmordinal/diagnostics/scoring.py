@@ -7,7 +7,7 @@ import pandas as pd
 from scipy import stats
 
 from pmordinal import checks
-from pmordinal.labels import encode
+from pmordinal.labels import Labels, encode
 
 HIGHER_IS_BETTER = ("kappa",)
 
@@ -39,8 +39,8 @@ def scores(y_true, probs, *, categories=None) -> pd.Series:
     >>> scores([1, 2, 3], [[0.8, 0.2, 0.0], [0.1, 0.8, 0.1], [0.0, 0.5, 0.5]]).round(3)["zero_one"].item()
     0.333
     """
-    P, codes = _aligned(y_true, probs, categories)
-    return pd.Series(pointwise_means(P, codes))
+    P, labels = aligned(y_true, probs, categories)
+    return pd.Series(pointwise_means(P, labels.codes))
 
 
 def pointwise(y_true, probs, *, categories=None) -> pd.DataFrame:
@@ -48,8 +48,8 @@ def pointwise(y_true, probs, *, categories=None) -> pd.DataFrame:
 
     Parameters and labels as in `scores`; columns ``zero_one``, ``absolute``, ``nlp``, ``rps``.
     """
-    P, codes = _aligned(y_true, probs, categories)
-    return pd.DataFrame(_rows(P, codes))
+    P, labels = aligned(y_true, probs, categories)
+    return pd.DataFrame(_rows(P, labels.codes))
 
 
 def _rows(P: np.ndarray, codes: np.ndarray) -> dict[str, np.ndarray]:
@@ -96,7 +96,8 @@ def _calibration_error(P: np.ndarray, codes: np.ndarray, bins: int = 10) -> floa
     return float(gap.sum() / count.sum())
 
 
-def _aligned(y_true, probs, categories) -> tuple[np.ndarray, np.ndarray]:
+def aligned(y_true, probs, categories) -> tuple[np.ndarray, Labels]:
+    """Return checked probabilities and the labels that belong to their columns; see `scores`."""
     if categories is None and hasattr(probs, "coords") and "class" in probs.coords:
         names = [str(name) for name in probs.coords["class"].values]
         levels = getattr(getattr(y_true, "dtype", None), "categories", None)
@@ -116,7 +117,82 @@ def _aligned(y_true, probs, categories) -> tuple[np.ndarray, np.ndarray]:
         )
     if labels.codes.size != len(P) or not labels.observed.all():
         raise ValueError(f"y_true: needs one label for each of the {len(P)} rows of probs")
-    return P, labels.codes
+    return P, labels
+
+
+def compare_scores(
+    y_true,
+    probs: Mapping[str, object],
+    reference: str | None = None,
+    *,
+    categories=None,
+    resamples: int = 2000,
+    level: float = 0.95,
+    seed=0,
+) -> pd.DataFrame:
+    """Return the scores of several predictions of the same rows, with bootstrap errors of their differences.
+
+    Rows are resampled together for all methods, so that the errors of differences are paired: what is
+    hard for all of them cancels.
+
+    Parameters
+    ----------
+    y_true : array_like, shape (m,)
+    probs : mapping of str to array_like, shape (m, r)
+        Predicted probabilities of each method; labels as in `scores`.
+    reference : str, optional
+        The method that the others are compared with; default is the first.
+    categories : sequence, optional
+    resamples : int
+    level : float
+        Of the intervals.
+    seed : int or Generator, optional
+
+    Returns
+    -------
+    DataFrame
+        Indexed by method and score: ``value``, ``se``; and ``difference`` from the reference with
+        ``difference_se`` and the interval from ``low`` to ``high``.
+
+    Examples
+    --------
+    >>> sharp, flat = [[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]], [[0.5, 0.5]] * 3
+    >>> table = compare_scores([0, 1, 1], {"flat": flat, "sharp": sharp})
+    >>> round(table.loc[("sharp", "nlp"), "difference"].item(), 3)
+    -0.465
+    """
+    resamples = checks.integer("resamples", resamples, minimum=2)
+    if not 0.0 < checks.positive("level", level) < 1.0:
+        raise ValueError(f"level: must be between 0 and 1, got {level}")
+    if not probs:
+        raise ValueError("probs is empty: pass a mapping of names to class probabilities")
+    reference = next(iter(probs)) if reference is None else reference
+    checks.one_of("reference", reference, list(probs))
+    methods = {name: aligned(y_true, P, categories) for name, P in probs.items()}
+    codes = methods[reference][1].codes
+    rng = checks.generator("seed", seed)
+    values = {name: pd.Series(pointwise_means(P, codes)) for name, (P, _) in methods.items()}
+    again: dict[str, list] = {name: [] for name in methods}
+    for _ in range(resamples):
+        rows = rng.integers(codes.size, size=codes.size)
+        for name, (P, _) in methods.items():
+            again[name].append(pointwise_means(P[rows], codes[rows]))
+    boots = {name: pd.DataFrame(rows) for name, rows in again.items()}
+    tail = (1.0 - level) / 2.0
+    tables = {}
+    for name, boot in boots.items():
+        gap = boot - boots[reference]
+        tables[name] = pd.DataFrame(
+            {
+                "value": values[name],
+                "se": boot.std(),
+                "difference": values[name] - values[reference],
+                "difference_se": gap.std(),
+                "low": gap.quantile(tail),
+                "high": gap.quantile(1.0 - tail),
+            }
+        )
+    return pd.concat(tables, names=["method", "score"])
 
 
 def rank_methods(table: pd.DataFrame | Mapping, *, higher_is_better: bool = False) -> pd.DataFrame:
@@ -142,8 +218,11 @@ def rank_methods(table: pd.DataFrame | Mapping, *, higher_is_better: bool = Fals
     >>> rank_methods(errors)["rank"].to_list()
     [1.0, 2.0]
     """
-    table = pd.DataFrame(table)
-    values = checks.finite_array("table", table.to_numpy(dtype=float), ndim=2)
+    if not isinstance(table, pd.DataFrame):
+        if not isinstance(table, Mapping):
+            table = checks.finite_array("table", table, ndim=2)
+        table = pd.DataFrame(table)
+    values = checks.finite_array("table", table.to_numpy(), ndim=2)
     n, k = values.shape
     if n < 2 or k < 2:
         raise ValueError(

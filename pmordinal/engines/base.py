@@ -8,6 +8,7 @@ import numpy as np
 
 from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.links import Link
 from pmordinal.posterior import Posterior, Start
 from pmordinal.registry import Registry
 
@@ -27,6 +28,10 @@ class Engine:
         one.
     has_latent_pullback : bool
         Whether its posterior differentiates predictions: `Posterior.latent_with_pullback`.
+    links : tuple of str
+        The links it works with; empty for all.
+    is_monte_carlo : bool
+        Whether its results are estimates from draws, with standard errors.
     posterior_type : type
         The class of its posteriors.
     """
@@ -35,6 +40,8 @@ class Engine:
     objectives: ClassVar[tuple[str, ...]] = ("evidence",)
     in_label_units: ClassVar[bool] = False
     has_latent_pullback: ClassVar[bool] = False
+    links: ClassVar[tuple[str, ...]] = ()
+    is_monte_carlo: ClassVar[bool] = False
     posterior_type: ClassVar[type[Posterior]] = Posterior
 
     @property
@@ -64,6 +71,14 @@ class Engine:
             Takes lines of text on the progress.
         """
         return self
+
+    def check_link(self, link: Link) -> None:
+        """Raise an error that names the alternatives if the engine does not work with `link`."""
+        if self.links and link.name not in self.links:
+            raise ValueError(
+                f"engine {self.name!r} needs link={' or '.join(map(repr, self.links))}, got {link.name!r}: use "
+                "engine='ep' or 'laplace', or sample the latent function itself (NUTS) with pmo.latent_model"
+            )
 
     def loosened(self, objective: str) -> Self:
         """Return the engine as an optimiser may use it: no more exact than the objective needs."""

@@ -14,16 +14,15 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from pmordinal import linalg
+from pmordinal import linalg, routines, sweeps
 from pmordinal.engines.base import ENGINES, Engine
 from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.posterior import Gradient, Posterior, SiteReaction, Start, Status
 from pmordinal.smoothing import Terms, Triple
+from pmordinal.sweeps import FLOOR, LEAST, NEAR, close_gaps
 
-NEAR = 1.0  # residual below which Newton steps pay
-FLOOR = 1e-4  # residual below which a stalled iteration is at the rounding floor, not lost
-LEAST = 1e-12  # smallest site precision, as a share of the largest
+SMALL = 200  # rows up to which calls of NumPy cost more than single precision gains
 ROUNDS = 3  # Newton steps with one factorisation
 NOISE = 1e-6  # what single precision leaves of a residual
 LOOSE = 1e-3  # residual that suffices inside an optimiser: the optimum moves by less than 1e-4 nats
@@ -156,6 +155,8 @@ class EP(Engine):
         start: Posterior | Start | None = None,
     ) -> EPPosterior:
         """Return the posterior at the fixed point; see `Engine`."""
+        if y.size <= SMALL and likelihood.link.closed_form_smoothing:
+            return self._compiled(gram, y, likelihood, start)
         problem = _Problem(gram.matrix, y, likelihood, self.tol)
         sites = problem.first_sites(start)
         rough = 1e-3 if self.tol < NOISE else 10.0 * self.tol  # not the last sweep but one
@@ -181,13 +182,7 @@ class EP(Engine):
                 damping = max(0.6 * damping, 0.1) if worse else min(1.15 * damping, 1.0)
             sites = newton or state.damped(damping)
             previous = residual
-        converged = bool(message)
-        if not converged:
-            message = (
-                f"no convergence in {self.max_sweeps} sweeps (residual {residual:.1e}): raise "
-                "max_sweeps, or give the noise and length-scales proper priors"
-            )
-        status = Status(converged, sweep, message, sweep)
+        status = self._status(message, sweep, residual)
         posterior = EPPosterior(
             gram, y, likelihood, state.alpha, state.h, state.p, state.L, state.log_evidence, status
         )
@@ -198,6 +193,67 @@ class EP(Engine):
             variance=state.a,
             leave_one_out=state.terms,
         )
+
+    def _compiled(
+        self,
+        gram: Gram,
+        y: np.ndarray,
+        likelihood: OrdinalLikelihood,
+        start: Posterior | Start | None,
+    ) -> EPPosterior:
+        """Return the posterior of the same iteration in compiled code, see `sweeps`."""
+        K = gram.matrix
+        known = None if start is None else start.cavity
+        if start is not None and known is not None and start.alpha.size == y.size:
+            alpha, (mean, var) = start.alpha, known
+        else:
+            alpha = mean = np.zeros(y.size)
+            var = np.diagonal(K).copy()
+        reason, sweep, residual, state, rows, L, X = sweeps.fixed_point(
+            routines.addresses(),
+            K,
+            np.stack(likelihood.bounds(y)),
+            likelihood.noise,
+            alpha,
+            mean,
+            var,
+            self.tol,
+            self.max_sweeps,
+        )
+        if reason == sweeps.NOT_POSITIVE:
+            raise np.linalg.LinAlgError("B = I + S K S is not positive definite")
+        p, S, alpha, h, a, c, lam = state[:7]
+        message = "converged" if reason == sweeps.CONVERGED else ""
+        if reason == sweeps.STALLED:
+            message = f"converged to the rounding floor (residual {residual:.1e})"
+        terms = Terms.of(rows[:15])
+        log_evidence = _log_evidence(terms, c, L, lam, alpha, h)
+        status = self._status(message, sweep, residual)
+        posterior = EPPosterior(gram, y, likelihood, alpha, h, p, L, log_evidence, status)
+        return posterior.remember(
+            root_precision=S, _root=X, B_inverse_diagonal=c, variance=a, leave_one_out=terms
+        )
+
+    def _status(self, message: str, sweep: int, residual: float) -> Status:
+        """Return the status of an iteration that ended with a message, or with none."""
+        if message:
+            return Status(True, sweep, message, sweep)
+        message = (
+            f"no convergence in {self.max_sweeps} sweeps (residual {residual:.1e}): raise "
+            "max_sweeps, or give the noise and length-scales proper priors"
+        )
+        return Status(False, sweep, message, sweep)
+
+
+def _log_evidence(terms: Terms, c, L, lam, alpha, h) -> float:
+    """Return the value for any sites, stationary where they are at the fixed point [CG2005, App. B]."""
+    return float(
+        terms.value.sum()
+        - 0.5 * np.log(c).sum()
+        - 0.5 * linalg.log_det(L)
+        + 0.5 * (lam * alpha) @ alpha
+        - 0.5 * alpha @ h
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,14 +280,8 @@ class _State:
 
     @property
     def log_evidence(self) -> float:
-        """Value for any sites, stationary where they are at the fixed point [CG2005, App. B]."""
-        return float(
-            self.terms.value.sum()
-            - 0.5 * np.log(self.c).sum()
-            - 0.5 * linalg.log_det(self.L)
-            + 0.5 * (self.lam * self.alpha) @ self.alpha
-            - 0.5 * self.alpha @ self.h
-        )
+        """Log Z of these sites."""
+        return _log_evidence(self.terms, self.c, self.L, self.lam, self.alpha, self.h)
 
     def damped(self, size: float) -> _Sites:
         """Return sites moved by that share towards those asked for."""
@@ -306,8 +356,7 @@ class _Problem:
         if self.A is None or 0.1 * self.A_residual * state.residual > self.tol:
             Binv = linalg.gram_of_columns(state.X)
             self._turn = 1 - self._turn  # A keeps the matrix
-            room = self.room("squared", Binv.dtype)
-            self.A = linalg.SiteCovariance(Binv, state.p, state.S, state.a, room)
+            self.A = linalg.SiteCovariance(Binv, state.p, state.S, state.a)
             self.A_residual = state.residual
         return self.A
 
@@ -345,16 +394,5 @@ class _Problem:
 
 def _newton_step(A: linalg.SiteCovariance, c, lam, terms: Terms, p_gap, slope_gap, rtol):
     """Return the changes of p and of z that close the gaps to first order."""
-    D, L3, L4 = terms.shrink, terms.d3, terms.d4
-
-    def respond(dp, slope_gap, p_gap):
-        dlam = -A.others_squared_times(dp) / c**2
-        dz = slope_gap + 0.5 * L3 * dlam / D
-        dh = A.times(dz)
-        return p_gap - (L3 * (dh / D - lam * dz) + 0.5 * L4 * dlam) / D**2, dz
-
-    scale = A.diagonal
-    rhs, _ = respond(np.zeros_like(lam), slope_gap, p_gap)
-    u = linalg.gmres(lambda u: u - scale * respond(u / scale, 0.0, 0.0)[0], scale * rhs, rtol)
-    dp = u / scale
-    return dp, respond(dp, slope_gap, p_gap)[1]
+    by_site = np.stack([c, lam, terms.shrink, terms.d3, terms.d4, p_gap, slope_gap])
+    return close_gaps(A.off, A.W, A.S, A.diagonal, by_site, rtol)

@@ -6,20 +6,21 @@ chord steps finish, so that a cold evaluation costs about four factorisations an
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
-from pmordinal import linalg
+from pmordinal import linalg, modes, routines
 from pmordinal.engines.base import ENGINES, Engine
 from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.modes import FLOOR, STEEP
 from pmordinal.posterior import Gradient, Posterior, SiteReaction, Start, Status
 from pmordinal.smoothing import Terms, Triple
 
+SMALL = 200  # rows up to which calls of NumPy cost more than single precision gains
+LOOSE = 1e-6  # decrement that suffices inside an optimiser: the evidence moves by about as much
 CLOSE = 5.0  # Newton decrement, in posterior standard deviations, below which chord steps pay
-STEEP = 1e8  # curvature, in prior precisions, above which the start is no place to linearise
-FLOOR = 1e-4  # decrement below which a stalled iteration is at the rounding floor, not lost
 
 
 class LaplacePosterior(Posterior):
@@ -111,6 +112,10 @@ class Laplace(Engine):
     tol: float = 1e-8
     max_iterations: int = 100
 
+    def loosened(self, objective: str) -> Self:
+        """Return the engine with a tolerance of which no optimiser or sampler sees anything."""
+        return replace(self, tol=max(self.tol, LOOSE))
+
     def __call__(
         self,
         gram: Gram,
@@ -119,6 +124,10 @@ class Laplace(Engine):
         start: Posterior | Start | None = None,
     ) -> LaplacePosterior:
         """Return the Laplace approximation; see `Engine`."""
+        if y.size <= SMALL and likelihood.link.closed_form_smoothing:
+            posterior = self._compiled(gram, y, likelihood, start)
+            if posterior is not None:
+                return posterior
         K = gram.matrix
         mode = _Mode(K, y, likelihood, None if start is None else start.alpha)
         spent = 1
@@ -144,20 +153,55 @@ class Laplace(Engine):
                 message = "converged"
             elif decrement > 0.5 * previous and decrement < FLOOR:
                 message = f"converged to the rounding floor (decrement {decrement:.1e})"
-        converged = bool(message)
-        if not converged:
-            message = (
-                f"no convergence in {self.max_iterations} Newton steps (decrement {decrement:.1e}): "
-                "raise max_iterations, or give the noise and length-scales proper priors"
-            )
         W = np.maximum(mode.terms.curvature, 1e-280)  # leave-one-out divides by it
         L = linalg.cholesky_B(K, np.sqrt(W))
         log_evidence = mode.objective - 0.5 * linalg.log_det(L)  # [CG2005, eq. 11]
-        status = Status(converged, iterations, message, iterations + spent)
+        status = self._status(message, iterations, decrement, iterations + spent)
         posterior = LaplacePosterior(
             gram, y, likelihood, mode.alpha, mode.f, W, L, log_evidence, status
         )
         return posterior.remember(at_mode=mode.terms)
+
+    def _compiled(
+        self,
+        gram: Gram,
+        y: np.ndarray,
+        likelihood: OrdinalLikelihood,
+        start: Posterior | Start | None,
+    ) -> LaplacePosterior | None:
+        """Return the posterior from compiled code, see `modes`; None where the start is too steep."""
+        fits = start is not None and start.alpha.size == y.size
+        reason, iterations, decrement, objective, state, rows, L = modes.find_mode(
+            routines.addresses(),
+            gram.matrix,
+            np.stack(likelihood.bounds(y)),
+            likelihood.noise,
+            start.alpha if start is not None and fits else np.zeros(y.size),
+            self.tol,
+            self.max_iterations,
+        )
+        if reason == modes.TOO_STEEP:
+            return None
+        if reason == modes.NOT_POSITIVE:
+            raise np.linalg.LinAlgError("B = I + S K S is not positive definite")
+        message = "converged" if reason == modes.CONVERGED else ""
+        if reason == modes.STALLED:
+            message = f"converged to the rounding floor (decrement {decrement:.1e})"
+        alpha, f, S, _ = state
+        log_evidence = objective - 0.5 * linalg.log_det(L)  # [CG2005, eq. 11]
+        status = self._status(message, iterations, decrement, iterations + 1)
+        posterior = LaplacePosterior(gram, y, likelihood, alpha, f, S * S, L, log_evidence, status)
+        return posterior.remember(at_mode=Terms.of(rows[:15]), root_precision=S)
+
+    def _status(self, message: str, iterations: int, decrement: float, spent: int) -> Status:
+        """Return the status of an iteration that ended with a message, or with none."""
+        if message:
+            return Status(True, iterations, message, spent)
+        message = (
+            f"no convergence in {self.max_iterations} Newton steps (decrement {decrement:.1e}): "
+            "raise max_iterations, or give the noise and length-scales proper priors"
+        )
+        return Status(False, iterations, message, spent)
 
 
 class _Mode:

@@ -108,6 +108,8 @@ class Kernel(ABC):
 
 def as_parameter(value: Any) -> TensorVariable:
     """Return `value` as a tensor of float64; one that is so already is returned as it is."""
+    if isinstance(value, float):  # PyTensor would try float32, which overflows at 1e39
+        value = np.float64(value)
     variable = pt.as_tensor_variable(value)
     if variable.dtype == "float64":
         return variable

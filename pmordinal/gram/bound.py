@@ -45,6 +45,10 @@ class Gram:
         self.X = _rows(X)
         self.values = tuple(np.asarray(value, dtype=np.float64) for value in values)
 
+    def __getstate__(self) -> dict:
+        """Leave the matrix and its pullback out of pickles: they are computed again when needed."""
+        return {name: value for name, value in self.__dict__.items() if name != "_square"}
+
     @property
     def n(self) -> int:
         """Number of rows."""

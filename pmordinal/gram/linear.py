@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pymc.gp import cov
+from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 
+from pmordinal import checks
 from pmordinal.gram.base import (
     Array,
     Builder,
@@ -82,7 +84,16 @@ class LinearARD(cov.Covariance):
 
     def __init__(self, input_dim: int, weights: Any, active_dims: Any = None) -> None:
         super().__init__(input_dim, active_dims)
+        if not isinstance(weights, Variable):
+            weights = checks.finite_array("weights", weights)
+            if np.any(weights < 0.0):
+                raise ValueError(f"weights must not be negative, got {weights.min():g}")
         self.weights = as_parameter(weights)
+        d, shape = len(self.active_dims), self.weights.type.shape
+        if shape not in ((d,), (None,)) and not (d == 1 and shape == ()):
+            raise ValueError(
+                f"weights must have one number for each of {d} column(s), got shape {shape}"
+            )
 
     def full(self, X: Any, Xs: Any = None) -> TensorVariable:
         """Return the covariances between rows as a PyTensor expression, shape (n, m)."""

@@ -14,6 +14,7 @@ from pymc.gp import cov
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.variable import TensorVariable
 
+from pmordinal import checks
 from pmordinal.gram.base import Array, Builder, Columns, Kernel, Lower, Pullback
 
 _BAD_INDEX = "Precomputed: rows must be whole numbers from 0 to {last}, indices into the matrix"
@@ -53,7 +54,15 @@ class Precomputed(cov.Covariance):
                 "Precomputed needs exactly one column of indices, got "
                 f"{len(self.active_dims)}: pass active_dims=[column]"
             )
-        table = np.array(K, dtype=np.float64)
+        try:
+            table = np.array(K)
+            if table.dtype.kind not in "biufO":
+                raise TypeError(f"dtype {table.dtype}")
+            table = table.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"Precomputed needs a matrix of numbers, got {checks.got(K)}"
+            ) from error
         if table.ndim != 2 or table.shape[0] != table.shape[1] or table.size == 0:
             raise ValueError(f"Precomputed needs a square matrix, got shape {table.shape}")
         if not np.isfinite(table).all():
@@ -66,6 +75,12 @@ class Precomputed(cov.Covariance):
         if gap > 1e-8 * np.abs(table).max():
             raise ValueError(
                 f"Precomputed needs a symmetric matrix, got one with K - K.T up to {gap:.3g}"
+            )
+        sd = np.sqrt(np.maximum(table.diagonal(), 0.0))
+        if np.any(table.diagonal() < 0) or np.any(np.abs(table) > np.outer(sd, sd) * (1.0 + 1e-8)):
+            raise ValueError(
+                "Precomputed needs a positive semidefinite matrix, got one with a negative variance or a correlation "
+                "above one: is it a matrix of distances?"
             )
         self.table: Array = (table + table.T) / 2.0
         self.table.flags.writeable = False

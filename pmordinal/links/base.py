@@ -10,6 +10,7 @@ r1 = φ(hi)/P and r2 = φ(lo)/P, m = r2 − r1 the slope.
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -100,6 +101,47 @@ class Link(ABC):
     def log_interval(self, lo: ArrayLike, hi: ArrayLike, width: ArrayLike) -> FloatArray:
         """Return `log_prob` of `interval` alone; links override it where that is much faster."""
         return self.interval(lo, hi, width).log_prob
+
+    def latent_terms(
+        self,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        f: ArrayLike,
+        noise: ArrayLike,
+        var: ArrayLike = 0.0,
+    ) -> Iterable[FloatArray]:
+        """Return log P(lower < f + noise·e ≤ upper) and its derivatives in latent units.
+
+        A positive `var` adds a Gaussian to f; only links closed under Gaussian smoothing may have
+        it.
+
+        Returns
+        -------
+        iterable of 15 ndarrays
+            L and its first four derivatives in f, the second negated; the derivatives of L and of its
+            first two derivatives in `upper`, in `lower` and
+            in the logarithm of the noise; and one minus var times the third row, without cancellation.
+        """
+        lower, upper, f = (np.asarray(a, dtype=np.float64) for a in (lower, upper, f))
+        s2: FloatArray = np.square(np.asarray(noise, dtype=np.float64)) + np.asarray(var)
+        s: FloatArray = np.sqrt(s2)
+        s3 = s * s2
+        width = (upper - lower) / s
+        with np.errstate(over="ignore"):  # e^700 under cloglog noise, over s⁴: infinite, rightly
+            q = self.interval((lower - f) / s, (upper - f) / s, width)
+            return [
+                q.log_prob,
+                q.slope / s,
+                q.curvature / s2,
+                q.third / s3,
+                q.fourth / (s2 * s2),
+                *(q.upper[0] / s, q.upper[1] / s2, q.upper[2] / s3),
+                *(q.lower[0] / s, q.lower[1] / s2, q.lower[2] / s3),
+                q.log_scale[0],
+                (q.log_scale[1] - q.slope) / s,
+                (q.log_scale[2] + 2.0 * q.curvature) / s2,
+                np.ones_like(q.slope),
+            ]
 
     @abstractmethod
     def cdf(self, z: ArrayLike) -> FloatArray:

@@ -8,8 +8,8 @@ The derivatives of L in the shift are the cumulants of e ~ N(0, 1) truncated to 
 - in the tails and in narrow intervals they cancel (V is as small as 1/lo² or width²/12, and is one
   minus their sum); there the moments come from Gauss–Legendre quadrature.
 
-Arrays with two rows belong to the ends z = (hi, −lo), measured outwards, which makes the formulas
-of both ends the same and the reflection e → −e a swap of the rows.
+The ends are hi and −lo, measured outwards, which makes the formulas of both the same and the
+reflection e → −e a swap.
 """
 
 import math
@@ -20,7 +20,7 @@ from numba import njit
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from pmordinal.links.base import FloatArray, Interval, Link, outward_ends
+from pmordinal.links.base import FAR, FloatArray, Interval, Link
 
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 _INV_SQRT_2PI = 1 / math.sqrt(2 * math.pi)
@@ -29,24 +29,26 @@ _SQRT_HALF = math.sqrt(0.5)
 #: Quadrature is used if both ends lie beyond this on one side, or below this width.
 _TAIL = 2.5
 _NARROW = 1.0
-#: All other intervals are more probable than this.
-_LEAST = 1e-3
 #: The quadrature stops where the integrand has fallen by e^−40, below the last digit.
 _DROP = 40.0
 #: Beyond this width the far end of a quadrature interval has density 0 in double precision.
 _WIDEST = 50.0
+#: Beyond this the tail's asymptotic series is good to ten digits, and erfc nears its underflow.
+_FAR_TAIL = 30.0
 #: 22 nodes integrate x⁴·exp(−40x) on (0, 1) to rounding, 12 do so for exponents up to 4.
 _FEW_NODES_DROP = 4.0
 
 
 def _rule(n_nodes: int) -> tuple[FloatArray, FloatArray]:
-    """Return the exponents' basis (−x, −x²) and the weights times x⁰ … x⁴, nodes on (0, 1)."""
+    """Return nodes on (0, 1) and their weights."""
     x, weight = np.polynomial.legendre.leggauss(n_nodes)
-    x = (x + 1) / 2
-    return np.stack([-x, -x * x], axis=1), weight / 2 * x ** np.arange(5)[:, None]
+    return (x + 1) / 2, weight / 2
 
 
-_FEW, _MANY = _rule(12), _rule(22)
+_FEW_X, _FEW_WEIGHT = _rule(12)
+_MANY_X, _MANY_WEIGHT = _rule(22)
+#: Where `fill_rows` keeps the variance of the noise given the interval.
+_VARIANCE = 15
 
 
 class Probit(Link):
@@ -65,63 +67,29 @@ class Probit(Link):
 
     def interval(self, lo: ArrayLike, hi: ArrayLike, width: ArrayLike) -> Interval:
         """Return the log-probability of lo < e ≤ hi with all its derivatives."""
-        z = outward_ends(lo, hi, width)
-        shape = z.shape[1:]
-        inner = np.minimum(z[0], z[1])
-        quadrature = np.flatnonzero((inner < -_TAIL) | np.less(width, _NARROW))
-
-        # L, m, r and d, in one array so that the quadrature replaces its rows in one assignment.
-        terms = np.empty((6, *shape))
-        m, r, d = terms[1, ...], terms[2:4], terms[4:]
-        beyond = ndtr(-z)
-        # Not log(P), which rounds to zero in wide intervals. The bounds concern only rows that the
-        # quadrature replaces.
-        np.log1p(-np.minimum(beyond[0] + beyond[1], 1 - _LEAST), out=terms[0, ...])
-        P = np.maximum(ndtr(inner) - np.minimum(beyond[0], beyond[1]), _LEAST)
-        np.exp(z * z * -0.5, out=r)
-        r *= _INV_SQRT_2PI / P
-        np.subtract(r[1], r[0], out=m)
-        np.subtract(z[0], m, out=d[0, ...])
-        np.add(z[1], m, out=d[1, ...])
-        if quadrature.size:
-            w = np.asarray(width)
-            w = w if w.shape == shape else np.broadcast_to(w, shape)
-            rows, cumulants = _quadrature(z.reshape(2, -1).take(quadrature, 1), w.take(quadrature))
-            terms.reshape(6, -1)[:, quadrature] = rows
-
-        rd = r * d
-        curvature = np.asarray(rd[0] + rd[1])
-        V = np.asarray(1 - curvature)
-        if quadrature.size:
-            V.put(quadrature, cumulants[0])
-        mixed = rd * d - r * V  # not r·(d² − V): the square overflows at ends where r = 0
-        k3 = np.asarray(mixed[1] - mixed[0])
-        if quadrature.size:
-            k3.put(quadrature, cumulants[1])
+        rows = _evaluate(lo, hi, width, 0.0, 1.0, 0.0)
+        L, m, curvature, k3, k4, *ends = rows[:11]
+        V = rows[_VARIANCE]
         # The log-scale derivatives are −(hi ∂/∂hi + lo ∂/∂lo). For the Gaussian that of L is
         # E e² − 1; its commutator with d/dt turns the other two into cumulants as well, where no
         # end cancels the other.
-        m_k3 = m * k3
-        V_curvature = V * curvature
-        mixed_d = mixed * d
-        k4 = np.asarray(2 * V_curvature - m_k3 - mixed_d[0] - mixed_d[1])
-        if quadrature.size:
-            k4.put(quadrature, cumulants[2])
-        return Interval(
-            log_prob=terms[0],
-            slope=m,
-            curvature=curvature,
-            third=k3,
-            fourth=k4,
-            upper=(r[0], rd[0], mixed[0]),
-            lower=(-r[1], rd[1], -mixed[1]),
-            log_scale=(
-                m * m - curvature,
-                m * (V - curvature) + k3,
-                2 * (m_k3 - V_curvature) + k4,
-            ),
-            variance=V,
+        log_scale = (
+            m * m - curvature,
+            m * (V - curvature) + k3,
+            2 * (m * k3 - V * curvature) + k4,
         )
+        return Interval(L, m, curvature, k3, k4, tuple(ends[:3]), tuple(ends[3:]), log_scale, V)
+
+    def latent_terms(
+        self,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        f: ArrayLike,
+        noise: ArrayLike,
+        var: ArrayLike = 0.0,
+    ) -> FloatArray:
+        """Return the rows of `Link.latent_terms`, in compiled code."""
+        return _evaluate(lower, upper, np.subtract(upper, lower), f, noise, var)[:_VARIANCE]
 
     def log_interval(self, lo: ArrayLike, hi: ArrayLike, width: ArrayLike) -> FloatArray:
         """Return `log_prob` of `interval` alone, in compiled code."""
@@ -163,28 +131,39 @@ def _log_intervals(lo, hi, width):
     """Return log(Φ(hi) − Φ(lo)) of each interval."""
     out = np.empty(lo.size)
     for i in range(lo.size):
-        a, b = lo[i], hi[i]
-        if a + b < 0.0:
-            a, b = -b, -a
-        middle = 0.5 * (a + b)
-        if width[i] * (1.0 + middle) < 0.02:  # the next term of the series is below 1e-17
-            w2, m2 = width[i] ** 2, middle * middle
-            series = w2 * ((m2 - 1.0) / 24.0 + w2 * (m2 * (m2 - 6.0) + 3.0) / 1920.0)
-            out[i] = math.log(width[i]) - 0.5 * m2 - _LOG_SQRT_2PI + math.log1p(series)
-        elif a < 0.0:
-            below, above = math.erfc(-a * _SQRT_HALF), math.erfc(b * _SQRT_HALF)
-            out[i] = math.log1p(-0.5 * (below + above))
-        elif a < 30.0:
-            out[i] = math.log(0.5 * (math.erfc(a * _SQRT_HALF) - math.erfc(b * _SQRT_HALF)))
-        else:
-            near, far = _log_far_tail(a), _log_far_tail(b)
-            out[i] = near + math.log1p(-math.exp(far - near))
+        out[i] = log_interval_of(lo[i], hi[i], width[i])
     return out
 
 
 @njit(cache=True, nogil=True)
+def log_interval_of(lo, hi, width):
+    """Return log(Φ(hi) − Φ(lo)) of one interval, for compiled code."""
+    a, b = lo, hi
+    if a + b < 0.0:
+        a, b = -b, -a
+    middle = 0.5 * (a + b)
+    if width * (1.0 + middle) < 0.02:  # the next term of the series is below 1e-17
+        w2, m2 = width**2, middle * middle
+        series = w2 * ((m2 - 1.0) / 24.0 + w2 * (m2 * (m2 - 6.0) + 3.0) / 1920.0)
+        return math.log(width) - 0.5 * m2 - _LOG_SQRT_2PI + math.log1p(series)
+    if a < 0.0:
+        below, above = math.erfc(-a * _SQRT_HALF), math.erfc(b * _SQRT_HALF)
+        return math.log1p(-0.5 * (below + above))
+    if a < _FAR_TAIL:
+        return math.log(0.5 * (math.erfc(a * _SQRT_HALF) - math.erfc(b * _SQRT_HALF)))
+    near, far = log_upper_tail(a), log_upper_tail(b)
+    return near + math.log1p(-math.exp(far - near))
+
+
+@njit(cache=True, nogil=True)
+def log_upper_tail(z):
+    """Return log(1 − Φ(z)) of one number, for compiled code."""
+    return math.log(0.5 * math.erfc(z * _SQRT_HALF)) if z < _FAR_TAIL else _log_far_tail(z)
+
+
+@njit(cache=True, nogil=True)
 def _log_far_tail(z):
-    """Return log(1 − Φ(z)) for z > 30, where the asymptotic series is good to ten digits."""
+    """Return log(1 − Φ(z)) far out, by the asymptotic series."""
     if z > 1e100:
         return -math.inf
     u = 1.0 / (z * z)
@@ -193,54 +172,106 @@ def _log_far_tail(z):
     )
 
 
-def _quadrature(z: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the rows (L, m, r, r, d, d) and (V, κ3, κ4) from the moments of e.
+def _evaluate(*given: ArrayLike) -> FloatArray:
+    """Return what `fill_rows` makes of lower, upper, width, f, noise and var, which broadcast."""
+    shape = np.broadcast(*given).shape
+    arguments = np.empty((len(given), *shape))
+    for i, values in enumerate(given):
+        arguments[i] = values
+    out = np.empty((_VARIANCE + 1, *shape))
+    fill_rows(arguments.reshape(len(given), -1), out.reshape(_VARIANCE + 1, -1))
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fill_rows(arguments, out):
+    """Write the rows of `Link.latent_terms` and, below them, the variance of the noise.
+
+    Parameters
+    ----------
+    arguments : ndarray, shape (6, n)
+        Lower end, upper end, width, f, noise and var.
+    out : ndarray, shape (16, n)
+    """
+    for i in range(arguments.shape[1]):
+        lower, upper, width = arguments[0, i], arguments[1, i], arguments[2, i]
+        f, noise, var = arguments[3, i], arguments[4, i], arguments[5, i]
+        noise2 = noise * noise
+        s2 = noise2 + var
+        s = math.sqrt(s2)
+        hi, lo = min((upper - f) / s, FAR), min((f - lower) / s, FAR)  # measured outwards
+        w = width / s
+        if min(hi, lo) < -_TAIL or w < _NARROW:
+            L, m, r1, r2, d1, d2, V, k3, k4 = _quadrature(hi, lo, w)
+            a1, a2 = r1 * d1, r2 * d2
+            curvature = a1 + a2
+            c1, c2 = a1 * d1 - r1 * V, a2 * d2 - r2 * V
+        else:
+            beyond1, beyond2 = 0.5 * math.erfc(hi * _SQRT_HALF), 0.5 * math.erfc(lo * _SQRT_HALF)
+            L = math.log1p(-(beyond1 + beyond2))  # not log(P), which rounds to zero
+            P = 0.5 * math.erfc(-min(hi, lo) * _SQRT_HALF) - min(beyond1, beyond2)
+            r1 = math.exp(-0.5 * hi * hi) * _INV_SQRT_2PI / P
+            r2 = math.exp(-0.5 * lo * lo) * _INV_SQRT_2PI / P
+            m = r2 - r1
+            d1, d2 = hi - m, lo + m
+            a1, a2 = r1 * d1, r2 * d2
+            curvature = a1 + a2
+            V = 1.0 - curvature
+            # not r·(d² − V): the square overflows at ends where r = 0
+            c1, c2 = a1 * d1 - r1 * V, a2 * d2 - r2 * V
+            k3 = c2 - c1
+            k4 = 2.0 * V * curvature - m * k3 - c1 * d1 - c2 * d2
+        s3, share = s * s2, noise2 / s2  # share = d log s / d log noise
+        out[0, i], out[1, i], out[2, i] = L, m / s, curvature / s2
+        out[3, i], out[4, i] = k3 / s3, k4 / (s2 * s2)
+        out[5, i], out[6, i], out[7, i] = r1 / s, a1 / s2, c1 / s3
+        out[8, i], out[9, i], out[10, i] = -r2 / s, a2 / s2, -c2 / s3
+        # Not −(hi ∂/∂hi + lo ∂/∂lo), in which one end cancels the other; see `interval`.
+        out[11, i] = share * (m * m - curvature)
+        out[12, i] = share * (m * (V - curvature) + k3 - m) / s
+        out[13, i] = share * (2.0 * (m * k3 + (1.0 - V) * curvature) + k4) / s2
+        out[14, i] = (noise2 + var * V) / s2  # 1 − λ(1 − V)/(s² + λ) without the difference
+        out[15, i] = V
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _quadrature(hi, lo, width):
+    """Return L, m, (r, r), (d, d), V, κ3 and κ4 from the moments of e; the ends are outward.
 
     After a reflection that makes the midpoint positive, t = e − near has a density ∝
     exp(−near·t − t²/2) on (0, width), falling all the way.
     """
-    flip = z[0] < z[1]
-    near = -np.minimum(z[0], z[1])
-    width = np.minimum(width, _WIDEST)
-    square = near * near
-    T = np.minimum(width, 2 * _DROP / (near + np.sqrt(square + 2 * _DROP)))
-    powers = np.empty((3, near.size))  # T², T³, T⁴
-    T2 = np.multiply(T, T, out=powers[0])
-    np.multiply(T2, T, out=powers[1])
-    np.multiply(T2, T2, out=powers[2])
-    exponent = np.empty((2, near.size))
-    np.multiply(near, T, out=exponent[0])
-    np.multiply(T2, 0.5, out=exponent[1])
-    basis, weights = _FEW if (exponent[0] + exponent[1]).max() < _FEW_NODES_DROP else _MANY
-    density = basis @ exponent
-    np.exp(density, out=density)
+    near = -min(hi, lo)
+    width = min(width, _WIDEST)
+    T = min(width, 2.0 * _DROP / (near + math.sqrt(near * near + 2.0 * _DROP)))
+    linear, square = near * T, 0.5 * T * T
+    few = linear + square < _FEW_NODES_DROP
+    x, weight = (_FEW_X, _FEW_WEIGHT) if few else (_MANY_X, _MANY_WEIGHT)
+    total = e1 = e2 = e3 = e4 = 0.0
+    for k in range(x.size):
+        u = x[k]
+        mass = weight[k] * math.exp(-u * (linear + u * square))
+        total += mass
+        mass *= u
+        e1 += mass
+        mass *= u
+        e2 += mass
+        mass *= u
+        e3 += mass
+        e4 += mass * u
     # Raw moments of t/T, whose cumulants lose no more than two digits: the mean is only a few
     # standard deviations from 0.
-    moments = weights @ density
-    total = moments[0]
-    e1, e2, e3, e4 = moments[1:] / total
+    e1, e2, e3, e4 = e1 / total, e2 / total, e3 / total, e4 / total
     total *= T
-
-    cumulants = np.empty((3, near.size))
-    V, k3, k4 = cumulants
-    e1_squared = e1 * e1
-    np.subtract(e2, e1_squared, out=V)
-    V3 = 3 * V
-    np.subtract(e3, e1 * (V3 + e1_squared), out=k3)
-    np.subtract(e4 - 4 * e1 * k3, V3 * (e2 + e1_squared) + e1_squared * e1_squared, out=k4)
-    cumulants *= powers
-
-    far_first = np.empty((2, 2, near.size))  # (r, d) × (far end, near end)
-    (r_far, r_near), (d_far, d_near) = far_first
-    np.divide(1.0, total, out=r_near)
-    np.multiply(np.exp(-width * (near + 0.5 * width)), r_near, out=r_far)
-    np.multiply(e1, T, out=d_near)
-    np.subtract(width, d_near, out=d_far)
-
-    terms = np.empty((6, near.size))
-    np.subtract(np.log(total), 0.5 * square + _LOG_SQRT_2PI, out=terms[0])
-    m = np.add(near, d_near, out=terms[1])
-    np.negative(m, out=m, where=flip)
-    np.negative(k3, out=k3, where=flip)
-    terms[2:] = np.where(flip, far_first[:, ::-1], far_first).reshape(4, -1)
-    return terms, cumulants
+    mean2 = e1 * e1
+    V = e2 - mean2
+    k3 = e3 - e1 * (3.0 * V + mean2)
+    k4 = e4 - 4.0 * e1 * k3 - (3.0 * V * (e2 + mean2) + mean2 * mean2)
+    V, k3, k4 = V * T * T, k3 * T**3, k4 * T**4
+    r_near, d_near = 1.0 / total, e1 * T
+    r_far, d_far = math.exp(-width * (near + 0.5 * width)) * r_near, width - d_near
+    L = math.log(total) - 0.5 * near * near - _LOG_SQRT_2PI
+    m = near + d_near
+    if hi < lo:
+        return L, -m, r_near, r_far, d_near, d_far, V, -k3, k4
+    return L, m, r_far, r_near, d_far, d_near, V, k3, k4

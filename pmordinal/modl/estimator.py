@@ -71,8 +71,9 @@ class TableEstimator(BaseEstimator):
         self.grids_ = fit_columns(
             encoded,
             target,
-            starts=int(self.starts),
+            starts=self.starts,
             seed=self.random_state,
+            seed_name="random_state",
             n_jobs=self.n_jobs,
             progressbar=self.progressbar,
         )

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from pmordinal import checks
+
 from .cells import Cells
 from .criterion import null_cost
 from .encode import Column, as_series, encode_predictor, encode_target, midpoints, observed
@@ -57,8 +59,8 @@ def fit_grid(
     >>> fit_grid(rng.uniform(size=200), x).is_null
     True
     """
-    if not isinstance(starts, int | np.integer) or starts < 1:
-        raise ValueError(f"starts must be a positive integer, got {starts!r}")
+    starts = checks.integer("starts", starts, minimum=1)
+    rng = checks.generator("seed", seed)
     x_series, y_series = as_series(x, "x"), as_series(y, "y")
     if len(x_series) != len(y_series):
         raise ValueError(
@@ -73,8 +75,8 @@ def fit_grid(
     grid = grid_from_columns(
         column,
         target,
-        starts=int(starts),
-        seed=seed,
+        starts=starts,
+        seed=rng,
         x_name=_name(x_name, x, "x"),
         y_name=_name(y_name, y, "y"),
     )
@@ -99,7 +101,6 @@ def _name(given: str | None, data: Any, default: str) -> str:
 def grid_from_columns(
     column: Column,
     target: Column,
-    *,
     starts: int,
     seed: int | np.random.Generator | np.random.SeedSequence | None,
     x_name: str,

@@ -2,15 +2,16 @@
 
 from typing import TYPE_CHECKING, Any
 
-import joblib
 import numpy as np
-from rich.progress import Progress
+
+from pmordinal import checks
 
 from .axis import log_bell_table
 from .cells import Cells
 from .chain import MAX_PARTS, grid_cost, run_chain
 from .criterion import log_binomial, size_prior
 from .encode import Column, as_series, encode_predictor, encode_target, midpoints, observed
+from .parallel import run_tasks
 from .search import find_partition
 from .tables import log_tables
 
@@ -153,9 +154,11 @@ def sample_grids(
     Returns
     -------
     xarray.DataTree
-        posterior: I, J, cost; log_likelihood: y; observed_data; sample_stats: acceptance by kind of
-        move; partitions: part of every distinct value in every draw; boundaries: probability of a
-        cut at each boundary (of a common group for each pair of labels).
+        Of the chains that ended: one that fails is left out with a warning that names it, and an
+        interrupt keeps those that are done. posterior: I, J, cost; log_likelihood: y; observed_data;
+        sample_stats: acceptance by kind of move; partitions: part of every distinct value in every
+        draw; boundaries: probability of a cut at each boundary (of a common group for each pair of
+        labels).
 
     Examples
     --------
@@ -165,9 +168,11 @@ def sample_grids(
     >>> tree.posterior["I"].median().item()
     2.0
     """
-    for name, value in (("draws", draws), ("chains", chains), ("thin", thin)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+    draws = checks.integer("draws", draws, minimum=1)
+    chains = checks.integer("chains", chains, minimum=1)
+    thin = checks.integer("thin", thin, minimum=1)
+    tune = checks.integer("tune", tune, minimum=0)
+    seeds = checks.seeds("seed", seed, chains)
     x_series = as_series(x, "x")
     values, _ = encode_target(y)
     if len(values) != len(x_series):
@@ -182,18 +187,18 @@ def sample_grids(
             "x and y need two distinct values each: the null model is the only grid otherwise"
         )
     cells = Cells.from_codes(column.code, target.code, categorical=column.categorical)
-    seeds = np.random.SeedSequence(seed).spawn(chains)
-    pool = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    found = []
-    with Progress(disable=not progressbar, transient=True) as progress:
-        bar = progress.add_task("posterior over grids", total=chains)
-        for result in pool(
-            joblib.delayed(_run)(cells, k, s, draws, tune, thin, pointwise)
-            for k, s in enumerate(seeds)
-        ):
-            found.append(result)
-            progress.advance(bar)
-    return _to_tree(cells, column, target, found, pointwise)
+    found = run_tasks(
+        _run,
+        {str(k): (cells, k, s, draws, tune, thin, pointwise) for k, s in enumerate(seeds)},
+        what="chain over MODL grids",
+        n_jobs=n_jobs,
+        progressbar=progressbar,
+        partial=True,
+    )
+    tree = _to_tree(cells, column, target, list(found.values()), pointwise)
+    if (number := checks.seed_number(seed)) is not None:
+        tree.attrs["seed"] = number
+    return tree
 
 
 def _to_tree(

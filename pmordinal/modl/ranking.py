@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-import joblib
-import numpy as np
 import pandas as pd
-from rich.progress import Progress
+
+from pmordinal import checks
 
 from .encode import Column, encode_predictor, encode_target, observed
 from .fit import grid_from_columns
 from .frames import as_columns
 from .grid import Grid
+from .parallel import run_tasks
 
 
 def fit_columns(
@@ -23,27 +23,24 @@ def fit_columns(
     n_jobs: int | None,
     progressbar: bool,
     y_name: str = "y",
+    seed_name: str = "seed",
+    partial: bool = False,
 ) -> dict[str, Grid]:
-    """Return the grid of every encoded column; one joblib task a predictor.
-
-    The kernels release the GIL, so threads are preferred; a backend chosen by
-    ``joblib.parallel_config`` (``"loky"``, ``"dask"``, ``"ray"``) wins over that preference.
-    """
-    seeds = np.random.SeedSequence(seed).spawn(len(columns))
-    tasks = (
-        joblib.delayed(grid_from_columns)(
-            column, target, starts=starts, seed=s, x_name=name, y_name=y_name
-        )
+    """Return the grid of every encoded column, one task a predictor; see `run_tasks`."""
+    starts = checks.integer("starts", starts, minimum=1)
+    seeds = checks.seeds(seed_name, seed, len(columns))
+    tasks = {
+        name: (column, target, starts, s, name, y_name)
         for (name, column), s in zip(columns.items(), seeds, strict=True)
+    }
+    return run_tasks(
+        grid_from_columns,
+        tasks,
+        what="MODL grid of",
+        n_jobs=n_jobs,
+        progressbar=progressbar,
+        partial=partial,
     )
-    pool = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-    grids: dict[str, Grid] = {}
-    with Progress(disable=not progressbar, transient=True) as progress:
-        bar = progress.add_task("MODL grids", total=len(columns))
-        for name, grid in zip(columns, pool(tasks), strict=True):
-            grids[name] = grid
-            progress.advance(bar)
-    return grids
 
 
 def fit_grids(
@@ -76,6 +73,8 @@ def fit_grids(
     Returns
     -------
     dict of str to Grid
+        A predictor whose search fails is left out with a warning that names it; an interrupt keeps
+        the grids that are done.
 
     Examples
     --------
@@ -101,6 +100,7 @@ def fit_grids(
         n_jobs=n_jobs,
         progressbar=progressbar,
         y_name="y" if y_name is None else str(y_name),
+        partial=True,
     )
 
 
@@ -135,6 +135,11 @@ def rank_predictors(
     (['a', 'b'], [3, 1])
     """
     grids = fit_grids(X, y, starts=starts, seed=seed, n_jobs=n_jobs, progressbar=progressbar)
+    return ranking_table(grids)
+
+
+def ranking_table(grids: Mapping[str, Grid]) -> pd.DataFrame:
+    """Return the table of `rank_predictors` for grids by name."""
     rows = {
         name: {
             "level": g.level,

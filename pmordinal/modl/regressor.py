@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from pmordinal import checks
 from pmordinal.registry import Registry
 
 from .density import RankDensity, Segments
@@ -172,7 +173,7 @@ class RankRegressor(RegressorMixin, TableEstimator):
             segment,
             segments.widths,
             n_predictors=len(self.grids_),
-            rng=np.random.default_rng(self.random_state),
+            rng=checks.generator("random_state", self.random_state),
             progressbar=self.progressbar,
         )
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pmordinal import checks
+
 from .density import RankDensity
 from .projection import ValueDistribution, ValueScale
 
@@ -60,7 +62,7 @@ def regressor_tree(
             "no predictor is informative: the rank density is uniform, every log score is 0 and there is "
             "nothing to draw"
         )
-    rng = np.random.default_rng(seed)
+    rng = checks.generator("seed", seed)
     n = len(y)
     edges = density.segments.edges
     segment = np.searchsorted(scale.boundaries_at(edges[1:-1]), y, side="right")

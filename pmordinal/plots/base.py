@@ -1,17 +1,177 @@
-"""What all plots share: ordered, colour-blind safe class colours, and where to draw."""
+"""What all plots share: the palette, where to draw, places along an attribute, labels at line ends.
+
+The classes take the colours of cividis, which runs from dark to light for every kind of colour vision and in grey
+print; its lightest end is left out, so that lines show on white.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import matplotlib
 import numpy as np
+import pandas as pd
+import xarray as xr
+from arviz_plots import PlotCollection
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
+from scipy.optimize import isotonic_regression
+
+INK, MUTED, FAINT = "0.1", "0.45", "0.85"  # text and data; references; grids
+ACCENT = "#d95f02"  # observed data, beside the blues and yellows of the classes
 
 
-def class_colours(n_classes: int) -> list[tuple[float, ...]]:
-    """Return one colour a class, from dark to light: the order survives a grey-scale print."""
-    colours = matplotlib.colormaps["viridis"](np.linspace(0.05, 0.95, n_classes))
-    return [tuple(colour) for colour in colours]
+def class_colours(n_classes: int) -> list[str]:
+    """Return one colour a class, from dark to light.
+
+    Examples
+    --------
+    >>> class_colours(3)
+    ['#00224e', '#6f7073', '#dfca57']
+    """
+    shades = matplotlib.colormaps["cividis"](np.linspace(0.0, 0.88, n_classes))
+    return [to_hex(shade) for shade in shades]
 
 
-def new_axes(ax: Axes | None) -> Axes:
-    """Return `ax`, or new axes."""
-    return plt.subplots(layout="constrained")[1] if ax is None else ax
+def ink_on(colour: str) -> str:
+    """Return black or white, whichever reads better on a colour.
+
+    Examples
+    --------
+    >>> ink_on("#00224e"), ink_on("#e0c958")
+    ('white', 'black')
+    """
+    luminance = np.dot(np.power(to_rgb(colour), 2.2), [0.2126, 0.7152, 0.0722])
+    return "black" if luminance > 0.18 else "white"
+
+
+def new_axes(ax: Axes | None, title: str | None = None) -> Axes:
+    """Return `ax`, or new axes with a title; both without the spines that bear no scale."""
+    if ax is None:
+        ax = plt.subplots(layout="constrained")[1]
+        if title:
+            ax.set_title(title, loc="left")
+    return tidy(ax)
+
+
+def panels(data: xr.Dataset, dim: str, height: float, title: str) -> PlotCollection:
+    """Return ArviZ's collection with one panel for each value of a dimension, four in a row."""
+    n = data.sizes[dim]
+    size = (1.0 + 2.7 * max(min(n, 4), 2), 0.6 + height * -(-n // 4))
+    collection = PlotCollection.wrap(
+        data,
+        cols=[dim],
+        col_wrap=4,
+        backend="matplotlib",
+        figure_kwargs={"figsize": size, "sharex": True, "sharey": True, "layout": "constrained"},
+    )
+    for i, value in enumerate(data[dim].values):
+        ax = tidy(collection.get_target(next(iter(data.data_vars)), {dim: value}))
+        ax.tick_params(labelbottom=i >= n - 4, labelleft=i % 4 == 0)
+    collection.viz["figure"].item().suptitle(title)
+    return collection
+
+
+def tidy(ax: Axes) -> Axes:
+    """Take the top and right spines away and thin the others."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_linewidth(0.6)
+    ax.tick_params(width=0.6)
+    return ax
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the values of an attribute stand on the x axis.
+
+    Attributes
+    ----------
+    x : ndarray, shape (number of values,)
+        The values themselves, or 0, 1, … for levels.
+    ticks : list of str, optional
+        Names of the levels; None for a numeric attribute.
+    title : str
+        What the axis shows.
+    """
+
+    x: np.ndarray
+    ticks: list[str] | None
+    title: str
+
+    @classmethod
+    def of(cls, table: pd.DataFrame, names: Sequence[str]) -> "Places":
+        """Return the places of the values in columns `names` of a table of effects."""
+        values = table[list(names)].drop_duplicates()
+        if len(names) == 1 and pd.api.types.is_numeric_dtype(values[names[0]]):
+            return cls(values[names[0]].to_numpy(), None, names[0])
+        ticks = [", ".join(map(str, row)) for row in values.itertuples(index=False)]
+        return cls(np.arange(len(ticks), dtype=float), ticks, ", ".join(names))
+
+    def label(self, ax: Axes) -> None:
+        """Put names and ticks on the x axis."""
+        ax.set_xlabel(self.title)
+        if self.ticks is None:
+            ax.set_xlim(self.x[0], self.x[-1])
+        else:
+            ax.set_xticks(self.x, self.ticks)
+            ax.set_xlim(self.x[0] - 0.5, self.x[-1] + 0.5)
+
+    def draw(
+        self, ax: Axes, table: pd.DataFrame, colour, shift: float = 0.0, label: str | None = None
+    ) -> None:
+        """Draw mean and interval: a curve in its band, or points with bars.
+
+        Parameters
+        ----------
+        ax : Axes
+        table : DataFrame
+            One row for each place, with ``mean``, ``low`` and ``high``.
+        colour : colour
+        shift : float
+            Sideways, for points that would hide each other.
+        label : str, optional
+        """
+        mean, low, high = (table[name].to_numpy() for name in ("mean", "low", "high"))
+        if self.ticks is None:
+            ax.fill_between(self.x, low, high, color=colour, alpha=0.22, lw=0)
+            ax.plot(self.x, mean, color=colour, lw=1.8, label=label)
+        else:
+            ax.vlines(self.x + shift, low, high, color=colour, lw=2.0)
+            ax.plot(self.x + shift, mean, "o", color=colour, ms=6, mec="white", label=label)
+
+
+def dodge(k: int, n: int, width: float = 0.6) -> float:
+    """Return the sideways shift of the k-th of n points at one place.
+
+    Examples
+    --------
+    >>> [dodge(k, 3, width=0.6) for k in range(3)]
+    [-0.2, 0.0, 0.2]
+    """
+    return round(width * ((k + 0.5) / n - 0.5), 12)
+
+
+def label_right(ax: Axes, heights: Sequence[float], names: Sequence[str], colours=None) -> None:
+    """Write names right of the axes at given heights, pushed apart where they would overlap."""
+    low, high = ax.get_ylim()
+    wanted = (np.asarray(heights, dtype=float) - low) / (high - low)
+    for i, height in enumerate(spread(np.clip(wanted, 0.0, 1.0))):
+        colour = INK if colours is None else colours[i]
+        ax.text(1.015, height, names[i], color=colour, va="center", transform=ax.transAxes)
+
+
+def spread(wanted: np.ndarray, gap: float = 0.055) -> np.ndarray:
+    """Return heights as near the wanted ones as a gap between neighbours allows.
+
+    It is the isotonic regression of the heights less their places in the order.
+
+    Examples
+    --------
+    >>> spread(np.array([0.5, 0.5, 0.9]), gap=0.1).round(3).tolist()
+    [0.45, 0.55, 0.9]
+    """
+    order = np.argsort(wanted, kind="stable")
+    steps = gap * np.arange(wanted.size)
+    placed = np.empty(wanted.size)
+    placed[order] = isotonic_regression(wanted[order] - steps).x + steps
+    return placed

@@ -1,53 +1,120 @@
 """The latent function along an attribute, with the thresholds that cut it into classes."""
 
 import numpy as np
+import pandas as pd
+import xarray as xr
 from matplotlib.axes import Axes
 
-from pmordinal.effects import effects
+from pmordinal.diagnostics.predictive import class_names
+from pmordinal.effects import effects, interval_tails
 from pmordinal.fitted import OrdinalFit
-from pmordinal.plots.base import class_colours, new_axes
+from pmordinal.plots.base import INK, MUTED, Places, class_colours, label_right, new_axes
 
 
-def plot_latent(fit: OrdinalFit, feature, ax: Axes | None = None, **kwargs) -> Axes:
+def plot_latent(
+    source: OrdinalFit | xr.DataTree,
+    feature,
+    ax: Axes | None = None,
+    *,
+    tree: xr.DataTree | None = None,
+    ci_prob: float | None = None,
+    **kwargs,
+) -> Axes:
     """Draw the latent function along an attribute; the bands between the thresholds are the classes.
 
     Parameters
     ----------
-    fit : OrdinalFit
+    source : OrdinalFit or DataTree
+        For a fit, the average over the training rows as `effects` gives it. For a tree with
+        ``posterior/f`` and ``constant_data/X``, every training row with its interval.
     feature : str or sequence of str
-        A column of the training table, or several categorical ones to combine.
+        A column of the training table, or, for a fit, several categorical ones to combine.
     ax : Axes, optional
         Where to draw.
+    tree : DataTree, optional
+        Draws of the thresholds to go with a fit: their intervals are drawn as bars at the right. A tree
+        as `source` brings its own.
+    ci_prob : float, optional
+        Probability of the intervals; default is ArviZ's ``rcParams["stats.ci_prob"]``.
     **kwargs
-        For `effects`.
+        For `effects`, if `source` is a fit.
 
     Returns
     -------
     Axes
     """
-    ax = new_axes(ax)
-    data = effects(fit, feature, **kwargs)
-    mean, sd = data["latent"].values, data["sd"].values
-    numeric = np.issubdtype(data["value"].dtype, np.number)
-    x = data["value"].values if numeric else np.arange(data.sizes["value"])
-    b = fit.thresholds
-    pad = 0.12 * max(np.ptp(np.concatenate([b, mean - sd, mean + sd])), fit.noise)
-    low = min(b[0], (mean - sd).min()) - pad
-    high = max(b[-1], (mean + sd).max()) + pad
-    edges = np.concatenate([[low], b, [high]])
-    colours = class_colours(fit.labels.n_classes)
-    for k, name in enumerate(fit.labels.class_names):
-        ax.axhspan(edges[k], edges[k + 1], color=colours[k], alpha=0.25, lw=0)
-        middle = 0.5 * (edges[k] + edges[k + 1])
-        ax.text(1.01, middle, name, va="center", transform=ax.get_yaxis_transform())
-    for value in b:
-        ax.axhline(value, color="0.3", lw=0.8, ls="--")
-    if numeric:
-        ax.fill_between(x, mean - sd, mean + sd, color="0.15", alpha=0.25, lw=0)
-        ax.plot(x, mean, color="0.1")
+    names = [feature] if isinstance(feature, str) else list(feature)
+    title = "Latent function and thresholds"
+    if isinstance(source, OrdinalFit):
+        table = effects(source, names, "latent", ci_prob=ci_prob, **kwargs)
+        places, classes = Places.of(table, names), source.labels.class_names
+        thresholds = np.repeat(source.thresholds[:, None], 3, axis=1)
+        if tree is not None:
+            thresholds = _thresholds(tree, ci_prob)
+        ax = new_axes(ax, title)
+        places.draw(ax, table, INK)
+        places.label(ax)
     else:
-        ax.errorbar(x, mean, sd, fmt="o", color="0.1", capsize=4)
-        ax.set_xticks(x, data["value"].values)
-        ax.margins(x=0.15)
-    ax.set(ylim=(low, high), xlabel=data.attrs["feature"], ylabel="latent function")
+        thresholds = _thresholds(source, ci_prob)
+        classes = class_names(source, len(thresholds) + 1)
+        table, ticks = _rows(source, names[0], ci_prob)
+        ax = new_axes(ax, title)
+        ax.vlines(table["x"], table["low"], table["high"], color=INK, lw=0.7, alpha=0.4)
+        ax.plot(table["x"], table["mean"], "o", color=INK, ms=3)
+        ax.set_xlabel(names[0])
+        if ticks is not None:
+            ax.set_xticks(np.arange(len(ticks)), ticks)
+    _classes(ax, thresholds, table, classes)
+    ax.set_ylabel("latent function")
     return ax
+
+
+def _classes(ax: Axes, thresholds: np.ndarray, table: pd.DataFrame, classes: list[str]) -> None:
+    """Draw thresholds (rows: low, middle, high) and the classes between them."""
+    reach = np.concatenate([thresholds.ravel(), table["low"], table["high"]])
+    pad = 0.12 * (np.ptp(reach) or 1.0)
+    low, high = reach.min() - pad, reach.max() + pad
+    edges = np.concatenate([[low], thresholds[:, 1], [high]])
+    for k, colour in enumerate(class_colours(len(classes))):
+        ax.axhspan(edges[k], edges[k + 1], color=colour, alpha=0.3, lw=0, zorder=0)
+    if np.any(thresholds[:, 2] > thresholds[:, 0]):  # room for the intervals, beside the data
+        left, right = ax.get_xlim()
+        ax.set_xlim(left, right + 0.025 * len(thresholds) * (right - left))
+    for j, (bottom, middle, top) in enumerate(thresholds):
+        ax.axhline(middle, color=MUTED, lw=0.9, ls="--", zorder=0.6)
+        if top > bottom:  # beside each other, because neighbours may overlap
+            place = 0.985 - 0.02 * (len(thresholds) - 1 - j)
+            ax.vlines(place, bottom, top, MUTED, lw=3.5, transform=ax.get_yaxis_transform())
+            ax.plot(place, middle, "o", color=MUTED, ms=6, transform=ax.get_yaxis_transform())
+    ax.set_ylim(low, high)
+    label_right(ax, 0.5 * (edges[:-1] + edges[1:]), classes)
+
+
+def _thresholds(tree: xr.DataTree, ci_prob: float | None) -> np.ndarray:
+    if "thresholds" not in tree["posterior"]:
+        raise ValueError("tree: it has no draws of posterior/thresholds")
+    b = tree["posterior"].to_dataset()["thresholds"].stack(sample=("chain", "draw"))
+    low, high = interval_tails(ci_prob)
+    return np.quantile(b.transpose("sample", ...).values, [low, 0.5, high], axis=0).T
+
+
+def _rows(
+    tree: xr.DataTree, feature: str, ci_prob: float | None
+) -> tuple[pd.DataFrame, list[str] | None]:
+    """Return place, mean and interval of f at each training row; levels are spread out a little."""
+    X = tree["constant_data"].to_dataset()["X"]
+    names = [str(name) for name in X["feature"].values]
+    columns = [
+        i for i, name in enumerate(names) if name == feature or name.startswith(f"{feature}=")
+    ]
+    if not columns:
+        raise ValueError(f"feature: {feature!r} is not in the tree, which has {names}")
+    f = tree["posterior"].to_dataset()["f"].stack(sample=("chain", "draw")).transpose("sample", ...)
+    low, high = np.quantile(f.values, interval_tails(ci_prob), axis=0)
+    table = pd.DataFrame({"mean": f.values.mean(0), "low": low, "high": high})
+    if names[columns[0]] == feature:
+        table["x"] = X.values[:, columns[0]]
+        return table, None
+    level = X.values[:, columns].argmax(1)
+    table["x"] = level + 0.6 * (table["mean"].groupby(level).rank(pct=True) - 0.5)
+    return table, [names[i].removeprefix(f"{feature}=") for i in columns]

@@ -1,0 +1,163 @@
+"""MCMC over the hyperparameters, the latent function integrated out, beside plain PyMC on the latent function.
+
+    python benchmarks/mcmc.py                      # all engines and plain PyMC, n = 100
+    python benchmarks/mcmc.py --engines ep --no-plain
+
+Effective samples are those of the slowest hyperparameter, seconds include compilation and tuning. CPU seconds
+are those of this process and its children, so that they compare on a busy machine too; the last column is one
+evaluation of the log density with its gradient in CPU milliseconds, and in Cholesky factorisations of the same order.
+"""
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import arviz as az
+import numpy as np
+import pymc as pm
+from engines import best, cholesky_seconds, make_data
+
+import pmordinal as pmo
+
+NAMES = ["lengthscale", "noise", "thresholds"]
+FIRST = """
+import sys, time
+began = time.perf_counter()
+sys.path.insert(0, {here!r})
+import pymc as pm, pmordinal as pmo
+from engines import make_data
+X, y, _ = make_data({n})
+def stop(trace, draw):
+    print(time.perf_counter() - began, flush=True)
+    sys.stdout.flush()
+    import os
+    os._exit(0)
+with open({log!r}, "w") as log:
+    pm.sample(model=pmo.gp_model(X, y, engine={engine!r}), chains=1, cores=1, progressbar=False, callback=stop)
+"""
+
+
+def cpu_seconds():
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def plain_model(X, y):
+    """Return the same model in PyMC's own words: latent function and labels."""
+    d = X.shape[1]
+    Z = (X - X.mean(0)) / X.std(0)
+    start = np.linspace(-1, 1, y.max())
+    with pm.Model() as model:
+        ls = pm.LogNormal("lengthscale", 0.5 * np.log(d), 1.0)
+        noise = pm.LogNormal("noise", -1.0, 1.5)
+        f = pm.gp.Latent(cov_func=pm.gp.cov.ExpQuad(d, ls=ls)).prior("f", X=Z)
+        ordered = pm.distributions.transforms.ordered
+        cuts = pm.Normal("thresholds", 0.0, 2.0, shape=y.max(), transform=ordered, initval=start)
+        pm.OrderedProbit("y", eta=f, cutpoints=cuts, sigma=noise, compute_p=False, observed=y)
+    return model
+
+
+def run(name, build, **options):
+    """Sample and print one row; return effective samples per wall and per CPU second."""
+    wall, cpu = time.perf_counter(), cpu_seconds()
+    model = build()
+    tree = pm.sample(model=model, progressbar=False, random_seed=1, quiet=True, **options)
+    wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
+    names = [v.name for v in model.free_RVs if v.name not in ("f", "f_rotated_", "f_rotated")]
+    slowest = min(float(az.ess(tree, var_names=[v])[v].min()) for v in names)
+    stats = tree["sample_stats"]
+    steps, bad = float(stats["n_steps"].mean()), int(stats["diverging"].sum())
+    print(
+        f"{name:<12}{wall:8.1f}{cpu:8.1f}{slowest:9.0f}{slowest / wall:9.2f}{slowest / cpu:9.2f}"
+        f"{steps:8.1f}{bad:6d}",
+        end="",
+        flush=True,
+    )
+    return model, tree, slowest / wall, slowest / cpu
+
+
+def evaluation_seconds(model, tree):
+    """Return CPU seconds of one evaluation of value and gradient, along draws."""
+    function = model.logp_dlogp_function(ravel_inputs=True)
+    function.set_extra_values({})
+    point = model.initial_point()
+    x0 = pm.blocking.DictToArrayBijection.map({v.name: point[v.name] for v in model.value_vars})
+    rng = np.random.default_rng(0)
+    points = x0.data + np.cumsum(0.03 * rng.normal(size=(200, x0.data.size)), axis=0)
+    points = [type(x0)(p, x0.point_map_info) for p in points]
+    return best(lambda: [function(p) for p in points], 5) / len(points)
+
+
+def first_draw_seconds(engine, n):
+    """Return seconds from the start of a process without any cache to its first draw."""
+    with tempfile.TemporaryDirectory() as empty:
+        environment = {
+            **os.environ,
+            "NUMBA_CACHE_DIR": empty,
+            "PYTENSOR_FLAGS": f"base_compiledir={empty}",
+        }
+        code = FIRST.format(
+            here=str(Path(__file__).parent), n=n, engine=engine, log=os.path.join(empty, "log")
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+        )
+        return float(done.stdout.split()[-1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--n", type=int, default=100)
+    parser.add_argument("--engines", nargs="*", default=["ep", "laplace", "plsor"])
+    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--tune", type=int, default=1000)
+    parser.add_argument("--plain-draws", type=int, default=300)
+    parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--no-plain", action="store_true")
+    parser.add_argument("--no-cold", action="store_true")
+    arguments = parser.parse_args()
+    X, y, _ = make_data(arguments.n)
+    C = cholesky_seconds(np.corrcoef(X @ X.T), 20)
+    head = f"{'model':<12}{'wall s':>8}{'CPU s':>8}{'ESS':>9}{'ESS/s':>9}{'ESS/CPUs':>9}"
+    print(f"{head}{'steps':>8}{'div':>6}{'ms/eval':>9}{'C/eval':>8}{'first draw s':>14}")
+    rates = {}
+    common = {"chains": 2, "cores": arguments.cores}
+    for engine in arguments.engines:
+        model, tree, *rates[engine] = run(
+            engine,
+            lambda engine=engine: pmo.gp_model(X, y, engine=engine),
+            draws=arguments.draws,
+            tune=arguments.tune,
+            **common,
+        )
+        seconds = evaluation_seconds(model, tree)
+        print(f"{1e3 * seconds:9.2f}{seconds / C:8.0f}", end="", flush=True)
+        print(
+            "" if arguments.no_cold else f"{first_draw_seconds(engine, arguments.n):14.1f}",
+            flush=True,
+        )
+    if not arguments.no_plain:
+        *_, wall, cpu = run(
+            "plain PyMC",
+            lambda: plain_model(X, y),
+            draws=arguments.plain_draws,
+            tune=arguments.plain_draws,
+            target_accept=0.9,
+            **common,
+        )
+        print()
+        for engine, (by_wall, by_cpu) in rates.items():
+            print(
+                f"{engine}: {by_wall / wall:.0f} times plain PyMC (CPU: {by_cpu / cpu:.0f} times)"
+            )
+
+
+if __name__ == "__main__":
+    main()

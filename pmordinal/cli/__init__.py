@@ -1,0 +1,92 @@
+"""The command line: ``pmordinal demo | fit | predict | compare | modl``.
+
+One file a command, listed in `COMMANDS`. Heavy imports happen when a command runs, so that ``--help`` and ``modl`` do
+not wait for PyMC. An error is one line on stderr and a non-zero exit code.
+"""
+
+import argparse
+import os
+import re
+import shlex
+import sys
+import warnings
+from importlib.metadata import version
+from typing import NoReturn
+
+from pmordinal.cli.compare import COMPARE
+from pmordinal.cli.demo import DEMO
+from pmordinal.cli.fit import FIT
+from pmordinal.cli.modl import MODL
+from pmordinal.cli.predict import PREDICT
+
+COMMANDS = {command.name: command for command in (DEMO, FIT, PREDICT, COMPARE, MODL)}
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one line and leave with code 2."""
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        What follows ``pmordinal`` in the terminal; default is what was typed there.
+    """
+    typed = sys.argv[1:] if arguments is None else arguments
+    options = _parser().parse_args(typed)
+    options.typed = shlex.join(["pmordinal", *typed])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)  # the package's own
+        warnings.showwarning = _show_warning
+        try:
+            COMMANDS[options.command].run(options)
+        except KeyboardInterrupt:
+            return _fail("interrupted", 130)
+        except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 141
+        except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
+            return _fail(_in_terms_of_options(str(error)), 1)
+    return 0
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"pmordinal: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:
+    print(f"pmordinal: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+def _in_terms_of_options(message: str) -> str:
+    """Call the Python argument `categories` what it is here."""
+
+    def order(match: re.Match) -> str:
+        levels = match[1].replace("'", "").replace(", ", ",")
+        return f"--order {'LOW,...,HIGH' if levels == '...' else shlex.quote(levels)}"
+
+    return re.sub(r"categories=\[(.*?)\]", order, message)
+
+
+def _parser() -> Parser:
+    parser = Parser(prog="pmordinal", description="Gaussian-process ordinal regression for PyMC.")
+    parser.add_argument("--version", action="version", version=f"pmordinal {version('pmordinal')}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        sub = commands.add_parser(
+            name,
+            help=command.help,
+            description=f"{command.help[0].upper()}{command.help[1:]}.",
+            epilog="examples:\n" + "\n".join(f"  {line}" for line in command.examples),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.arguments(sub)
+    return parser

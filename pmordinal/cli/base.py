@@ -1,0 +1,176 @@
+"""What the commands share: how a command is described, its table, its model, and what it prints."""
+
+import argparse
+import shlex
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from pmordinal import tables
+
+if TYPE_CHECKING:
+    from pmordinal.fitted import OrdinalFit
+
+KERNELS = ("ExpQuad", "Matern52", "Matern32", "Matern12")
+DENSE = ("laplace", "ep", "plsor")  # quick on tables of moderate size
+MANY_LEVELS = 30  # more texts than this in a column, and in half of the rows, are hardly levels
+
+
+@dataclass(frozen=True)
+class Command:
+    """A subcommand.
+
+    Attributes
+    ----------
+    name, help : str
+    arguments : callable
+        Adds its arguments to a parser.
+    run : callable
+        Takes the parsed options; ``options.typed`` is the whole command as it was typed.
+    examples : tuple of str
+        Shown by ``--help``.
+    """
+
+    name: str
+    help: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], None]
+    examples: tuple[str, ...]
+
+
+def data_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the table, its target and its columns."""
+    parser.add_argument("data", type=Path, help="table: .csv, .tsv, .csv.gz or .parquet")
+    parser.add_argument(
+        "--target", required=True, help="column of the labels; rows without one are unlabelled"
+    )
+    parser.add_argument(
+        "--order",
+        type=tables.split,
+        help="labels from lowest to highest, e.g. low,medium,high; integers and ordered Parquet columns have theirs",
+    )
+    parser.add_argument("--features", type=tables.split, help="columns to use; default: all others")
+    parser.add_argument("--drop", type=tables.split, default=[], help="columns to leave out")
+    parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default 0)")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the model and of the fit."""
+    parser.add_argument("--link", default="probit", help="probit (default), logit or cloglog")
+    parser.add_argument("--kernel", default="ExpQuad", choices=KERNELS, help="covariance function")
+    parser.add_argument("--ard", action="store_true", help="one length-scale for each attribute")
+    parser.add_argument("--starts", type=int, default=1, help="starting points (default 1)")
+
+
+def read_data(options: argparse.Namespace) -> tuple[pd.DataFrame, pd.Series, list | None]:
+    """Return attributes, labels, and the levels where an order was given."""
+    table = tables.read(options.data, labels=options.order or ())
+    y, levels = tables.ordered(tables.column(table, options.target, options.data), options.order)
+    X = _attributes(table, options)
+    _point_out(X, options)
+    return X, y, levels
+
+
+def read_target(options: argparse.Namespace) -> tuple[pd.DataFrame, pd.Series]:
+    """Return attributes and a target of numbers or of ordered labels."""
+    table = tables.read(options.data, labels=options.order or ())
+    y = tables.column(table, options.target, options.data)
+    if options.order is not None or not pd.api.types.is_numeric_dtype(y):
+        y, levels = tables.ordered(y, options.order)
+        if levels is not None:
+            y = pd.Series(pd.Categorical(y, levels, ordered=True), name=options.target)
+    X = _attributes(table, options)
+    _point_out(X, options)
+    return X, y
+
+
+def _attributes(table: pd.DataFrame, options: argparse.Namespace) -> pd.DataFrame:
+    """Return the columns to predict from."""
+    chosen = options.features or [name for name in table.columns if name != options.target]
+    for name in (*chosen, *options.drop):
+        tables.column(table, name, options.data)
+    chosen = [name for name in chosen if name not in options.drop]
+    if options.target in chosen:
+        raise ValueError(f"the target {options.target!r} is among the features: leave it out")
+    if not chosen:
+        raise ValueError("no column is left to predict from: use --features or --drop otherwise")
+    return table[chosen]
+
+
+def _point_out(X: pd.DataFrame, options: argparse.Namespace) -> None:
+    """Warn of labels that are taken for missing and of columns that look like identifiers."""
+    words = tables.missing_words(options.data, options.target, options.order or ())
+    for word, count in words.items():
+        warnings.warn(
+            f"{count} label(s) {word!r} of {options.target!r} count as missing; if it is a level, name it in --order",
+            stacklevel=2,
+        )
+    for name in X.columns:
+        count = X[name].nunique()
+        if pd.api.types.is_string_dtype(X[name]) and count > max(MANY_LEVELS, len(X) / 2):
+            warnings.warn(
+                f"column {name!r} holds {count} different texts in {len(X)} rows; if it is a name or an identifier, "
+                f"leave it out with --drop {shlex.quote(name)}",
+                stacklevel=2,
+            )
+
+
+def fit_engine(
+    engine: str, data: tuple, options: argparse.Namespace, **fit_options: Any
+) -> "OrdinalFit":
+    """Return the fit of one engine with the options of the command."""
+    import pymc as pm
+
+    from pmordinal.fitting import fit
+    from pmordinal.models import gp_model
+
+    X, y, levels = data
+    model = gp_model(
+        X,
+        y,
+        getattr(pm.gp.cov, options.kernel),
+        ard=options.ard,
+        engine=engine,
+        link=options.link,
+        categories=levels,
+    )
+    common = {"starts": options.starts, "progressbar": show_progress(options), "seed": options.seed}
+    return fit(model, **common, **fit_options)
+
+
+def print_table(table: pd.DataFrame, title: str | None = None) -> None:
+    """Print a table, its index as the first column."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from pmordinal.summary import number
+
+    out = Table(title=title and escape(title))
+    out.add_column(escape(str(table.index.name or "")))
+    for name in table.columns:
+        out.add_column(escape(str(name)), justify="right")
+    for name, row in zip(table.index, table.itertuples(index=False), strict=True):
+        out.add_row(escape(str(name)), *(escape(number(value)) for value in row))
+    Console().print(out)
+
+
+def show_progress(options: argparse.Namespace) -> bool:
+    """Tell whether somebody is there to watch a progress bar."""
+    return not options.quiet and sys.stdout.isatty()
+
+
+def check_output(path: Path | None, *suffixes: str) -> None:
+    """Refuse an output that cannot be written, before the work begins."""
+    if path is None:
+        return
+    if path.suffix not in suffixes:
+        raise ValueError(f"cannot write {path}: its name must end in {' or '.join(suffixes)}")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")

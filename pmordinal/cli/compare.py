@@ -1,0 +1,56 @@
+"""``pmordinal compare``: several engines on one table."""
+
+import argparse
+from pathlib import Path
+
+from pmordinal import tables
+from pmordinal.cli.base import (
+    DENSE,
+    Command,
+    data_arguments,
+    fit_engine,
+    model_arguments,
+    print_table,
+    read_data,
+)
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    data_arguments(parser)
+    model_arguments(parser)
+    parser.add_argument(
+        "--engines", type=tables.split, default=list(DENSE), help=f"default: {','.join(DENSE)}"
+    )
+    parser.add_argument("--reference", help="engine to measure distances from; default: the first")
+    parser.add_argument("--out", type=Path, help="table to write")
+
+
+def _run(options: argparse.Namespace) -> None:
+    from pmordinal import checks
+    from pmordinal.diagnostics import compare
+    from pmordinal.engines import get_engine
+
+    for engine in options.engines:
+        get_engine(engine)
+    reference = options.reference or options.engines[0]
+    checks.one_of("--reference", reference, options.engines)
+    if options.out is not None:
+        tables.suffix(options.out)
+    data = read_data(options)
+    fits = {engine: fit_engine(engine, data, options) for engine in options.engines}
+    table = compare(fits, reference=reference)
+    print_table(table.T, f"{options.target}: distances from {reference}")
+    if options.out is not None:
+        tables.write([table.reset_index()], options.out)
+
+
+COMPARE = Command(
+    name="compare",
+    help="fit several engines to a table, side by side",
+    arguments=_arguments,
+    run=_run,
+    examples=(
+        "pmordinal compare data.csv --target rating",
+        "pmordinal compare data.csv --target rating --engines ep,laplace --reference ep",
+    ),
+)

@@ -1,0 +1,26 @@
+"""``pmordinal demo``: the fit of the wine ratings."""
+
+import argparse
+from pathlib import Path
+
+from pmordinal.cli.base import Command
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, default=Path("pmordinal-demo"), help="folder to write")
+    parser.add_argument("--engine", default="ep", help="inference engine")
+
+
+def _run(options: argparse.Namespace) -> None:
+    from pmordinal import demo
+
+    demo.run(options.out, options.engine)
+
+
+DEMO = Command(
+    name="demo",
+    help="fit the wine ratings: a table, a picture and a DataTree",
+    arguments=_arguments,
+    run=_run,
+    examples=("pmordinal demo --out folder",),
+)

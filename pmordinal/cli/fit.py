@@ -1,0 +1,105 @@
+"""``pmordinal fit``: a table in; a summary, a fit on disk and an HTML report out."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pmordinal import tables
+from pmordinal.cli.base import (
+    DENSE,
+    Command,
+    check_output,
+    data_arguments,
+    fit_engine,
+    model_arguments,
+    read_data,
+)
+
+if TYPE_CHECKING:
+    from pmordinal.fitted import OrdinalFit
+
+MODERATE = 1000  # rows up to which the report compares engines unasked
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    data_arguments(parser)
+    model_arguments(parser)
+    parser.add_argument("--engine", default="ep", help="inference engine (default ep)")
+    parser.add_argument("--objective", help="what to maximise; default: the engine's own")
+    parser.add_argument(
+        "--semisupervised", action="store_true", help="learn from the unlabelled rows too"
+    )
+    parser.add_argument("--out", type=Path, help="file for the fit: .nc or .zarr")
+    parser.add_argument("--report", type=Path, help="file for an HTML report")
+    parser.add_argument(
+        "--engines",
+        type=tables.split,
+        help=f"engines to compare in the report; default: {','.join(DENSE)} up to {MODERATE} rows",
+    )
+
+
+def _run(options: argparse.Namespace) -> None:
+    from rich.console import Console
+
+    from pmordinal.demo import summary_table
+    from pmordinal.engines import get_engine
+
+    check_output(options.out, ".nc", ".zarr")
+    check_output(options.report, ".html")
+    get_engine(options.engine)  # an unknown name fails before the data are read
+    data = read_data(options)
+    result = fit_engine(
+        options.engine,
+        data,
+        options,
+        objective=options.objective,
+        semisupervised=options.semisupervised,
+    )
+    console = Console()
+    console.print(summary_table(result))
+    if options.out is not None:
+        result.save(options.out)
+        console.print(f"Wrote {options.out}", highlight=False, soft_wrap=True)
+    if options.report is not None:
+        from pmordinal.report import write_report
+
+        rivals, failures = _rivals(result, data, options)
+        write_report(
+            result,
+            options.report,
+            target=options.target,
+            others=rivals,
+            failures=failures,
+            source=options.data,
+            command=options.typed,
+        )
+        console.print(f"Wrote {options.report}", highlight=False, soft_wrap=True)
+
+
+def _rivals(result: "OrdinalFit", data: tuple, options: argparse.Namespace):
+    """Return the fits of the engines to compare with, and why those failed that did."""
+    engines = options.engines
+    if engines is None:
+        engines = DENSE if result.posterior.y.size <= MODERATE else ()
+    rivals, failures = {}, {}
+    for engine in engines:
+        if engine == result.engine:
+            continue
+        try:
+            rivals[engine] = fit_engine(engine, data, options)
+        except ValueError as error:
+            failures[engine] = str(error)
+    return rivals, failures
+
+
+FIT = Command(
+    name="fit",
+    help="fit an ordinal Gaussian process to a table",
+    arguments=_arguments,
+    run=_run,
+    examples=(
+        "pmordinal fit data.csv --target rating --out fit.nc --report report.html",
+        "pmordinal fit data.parquet --target pain --order none,mild,severe --ard",
+        "pmordinal fit large.csv --target grade --engine sparse --drop id --out fit.nc",
+    ),
+)

@@ -1,0 +1,56 @@
+"""``pmordinal modl``: the columns ranked by what they say about the target, and their grids."""
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+
+from pmordinal import tables
+from pmordinal.cli.base import (
+    Command,
+    data_arguments,
+    print_table,
+    read_target,
+    show_progress,
+)
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    data_arguments(parser)
+    parser.add_argument("--grids", type=int, default=3, help="grids to show (default 3)")
+    parser.add_argument("--out", type=Path, help="table of the ranking to write")
+
+
+def _run(options: argparse.Namespace) -> None:
+    from pmordinal.modl import fit_grids
+    from pmordinal.modl.ranking import ranking_table
+    from pmordinal.summary import grid_table
+
+    if options.out is not None:
+        tables.suffix(options.out)
+    X, y = read_target(options)
+    ordered = isinstance(y.dtype, pd.CategoricalDtype)
+    names = [str(level) for level in y.cat.categories] if ordered else None
+    grids = fit_grids(X, y, seed=options.seed, progressbar=show_progress(options))
+    ranking = ranking_table(grids)
+    print_table(ranking, f"What says anything about {options.target}")
+    shown = [name for name in ranking.index if not grids[name].is_null][: options.grids]
+    for name in shown:
+        grid = grids[name]
+        print_table(grid_table(grid, names), f"{name}: level {grid.level:.4f}")
+    if not shown:
+        print(f"No column says anything about {options.target}.")
+    if options.out is not None:
+        tables.write([ranking.reset_index()], options.out)
+
+
+MODL = Command(
+    name="modl",
+    help="rank the columns by what they say about the target, and show their grids",
+    arguments=_arguments,
+    run=_run,
+    examples=(
+        "pmordinal modl data.csv --target price",
+        "pmordinal modl data.csv --target grade --order low,medium,high --grids 5",
+    ),
+)

@@ -1,0 +1,71 @@
+"""``pmordinal predict``: class probabilities as new columns of a table, block by block."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from pmordinal import tables
+from pmordinal.cli.base import Command
+
+if TYPE_CHECKING:
+    from pmordinal.fitted import OrdinalFit
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("fit", type=Path, help="a file that fit --out wrote")
+    parser.add_argument("data", type=Path, help="table with the columns of the fit")
+    parser.add_argument("--out", type=Path, help="table to write; default: CSV to the terminal")
+    parser.add_argument(
+        "--rule", default="mode", choices=("mode", "median"), help="predicted class"
+    )
+    parser.add_argument("--block", type=int, default=5000, help="rows at a time (default 5000)")
+
+
+def _run(options: argparse.Namespace) -> None:
+    from pmordinal import checks
+    from pmordinal.storage import load
+
+    checks.integer("--block", options.block, minimum=1)
+    if options.out is not None:
+        tables.suffix(options.out)
+    fit = load(options.fit)
+    rows = tables.write(_predictions(fit, options), options.out or sys.stdout)
+    if options.out is not None:
+        print(f"Wrote {options.out}, {rows} rows")
+
+
+def _predictions(fit: "OrdinalFit", options: argparse.Namespace) -> Iterator[pd.DataFrame]:
+    from pmordinal.fitted import decide
+
+    new = [f"P({name})" for name in fit.labels.class_names]
+    done = 0
+    for block in tables.blocks(options.data, options.block):
+        twice = [name for name in (*new, "predicted") if name in block.columns]
+        if twice:
+            raise ValueError(f"{options.data} has a column {twice[0]!r} already: rename it")
+        rows = tables.typed(block, fit.features.columns, options.data)
+        try:
+            probs = fit.predict(rows).values
+        except ValueError as error:
+            where = f"{options.data}, rows from {done} on" if done else f"{options.data}"
+            raise ValueError(f"{where}: {str(error).removeprefix('Xnew ')}") from error
+        done += len(block)
+        labels = fit.labels.decode(decide(probs, options.rule))
+        extra = {name: probs[:, k] for k, name in enumerate(new)} | {"predicted": labels}
+        yield pd.concat([block.reset_index(drop=True), pd.DataFrame(extra)], axis=1)
+
+
+PREDICT = Command(
+    name="predict",
+    help="add class probabilities and the predicted class to a table",
+    arguments=_arguments,
+    run=_run,
+    examples=(
+        "pmordinal predict fit.nc new.csv --out predictions.csv",
+        "pmordinal predict fit.nc new.parquet --rule median | head",
+    ),
+)

@@ -1,0 +1,331 @@
+"""Full MCMC: a model of the latent function itself, its hyperparameters, thresholds and noise.
+
+Nothing is integrated out or approximated (but for the basis of ``approx="hsgp"``). The latent function is sampled in
+the coordinates of `pmordinal.whitening`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import xarray as xr
+from pymc.gp.hsgp_approx import approx_hsgp_hyperparams
+from pytensor.graph import Apply
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import ancestors
+from scipy.stats import norm
+
+from pmordinal import checks, groups, models
+from pmordinal import features as feature_table
+from pmordinal import labels as label_table
+from pmordinal.bases import (
+    Basis,
+    BasisCoordinates,
+    BasisFactor,
+    BasisValues,
+    BasisWeights,
+    eigenfunctions,
+)
+from pmordinal.distributions import Ordinal
+from pmordinal.fields import (
+    Process,
+    ProcessCoordinates,
+    ProcessDensity,
+    ProcessValues,
+    Spectrum,
+)
+from pmordinal.fitted import row_names
+from pmordinal.gram import lower
+from pmordinal.labels import Labels
+from pmordinal.links import Link, get_link
+from pmordinal.target import INTERPRET
+from pmordinal.threads import blas_threads
+
+APPROXIMATIONS = ("full", "hsgp")
+# Length-scales that the default basis resolves, in half-ranges of an attribute, by their number.
+RESOLVED = {1: (0.2, 3.0), 2: (0.5, 1.3), 3: (1.0, 1.2)}
+
+
+def latent_model(
+    X,
+    y,
+    cov_func=None,
+    *,
+    approx: str = "full",
+    ard: bool = False,
+    link: str | Link = "probit",
+    categories=None,
+    lengthscale=None,
+    amplitude=None,
+    noise=None,
+    thresholds=None,
+    thresholds_by: str | None = None,
+    standardize: bool | None = None,
+    m: int | Sequence[int] | None = None,
+    c: float | None = None,
+) -> pm.Model:
+    """Return a PyMC model of ordinal labels with the latent function in it, for ``pm.sample``.
+
+    It is the model of `gp_model`, with the same variables, coordinates and priors, and ``f``, the
+    latent function at the labelled rows.
+
+    Parameters
+    ----------
+    X, y, cov_func, ard, link, categories, lengthscale, amplitude, noise, thresholds, standardize
+        As in `gp_model`. Missing labels are marginalised: ``f`` is at the labelled rows.
+    approx : {"full", "hsgp"}
+        ``"full"``: the exact process; an evaluation costs O(n³). ``"hsgp"``: a basis of
+        eigenfunctions, O(n) for one to three attributes, and any number with `m`; for covariances
+        that have a spectral density.
+    thresholds_by : str, optional
+        Column of `X` that says whose thresholds cut a row, such as the rater: each has its own,
+        partially pooled (see `thresholds`). It is no attribute of the latent function then.
+    m, c : int or sequence of int, and float, optional
+        For ``approx="hsgp"``: basis functions for each attribute, and how far the basis extends, in
+        half-ranges of the data. The defaults resolve length-scales of 0.2 to 3 half-ranges for
+        one attribute, 0.5 to 1.3 for two, 1 to 1.2 for three.
+
+    Returns
+    -------
+    pm.Model
+        The model on the stack if there is one, else a new one. ``f_white`` are the coordinates in
+        which the latent function is sampled.
+
+    Examples
+    --------
+    >>> import pmordinal as pmo
+    >>> model = pmo.latent_model([[0.0], [1.0], [2.0], [3.0]], [1, 1, 2, 3])
+    >>> [v.name for v in model.free_RVs], [v.name for v in model.deterministics]
+    (['lengthscale', 'noise', 'thresholds', 'f_white'], ['f'])
+    """
+    checks.one_of("approx", approx, APPROXIMATIONS)
+    if approx == "full" and not (m is None and c is None):
+        raise ValueError("m and c belong to approx='hsgp'")
+    if standardize is None:
+        standardize = not models.is_own(cov_func)
+    X, members = (X, None) if thresholds_by is None else groups.split(X, thresholds_by)
+    table, rows = feature_table.learn(X, standardize=standardize)
+    labels = models.matching(rows, label_table.encode(y, categories))
+    link = get_link(link)
+    seen, d = labels.observed, len(table.names)
+    model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else pm.Model()
+    with model:
+        models.add_coords(model, X, table, labels)
+        amplitude = models.variable("amplitude", 1.0 if amplitude is None else amplitude)
+        cov = models.scaled(models.covariance(cov_func, d, ard, lengthscale), amplitude)
+        noise = models.noise_variable(noise)
+        total = pt.sqrt(amplitude**2 + noise**2)
+        centre, b = models.row_thresholds(thresholds, labels, total, link, thresholds_by, members)
+        measured = _measurements(labels, link, centre, noise, total)
+        if approx == "hsgp":
+            gp, phi, root = _basis(cov, rows[seen], m, c)
+            basis = Basis(gp, phi, rows[seen], table, labels, link)
+            f = _basis_values(basis, root, *measured)
+        else:
+            process = Process(lower(cov), rows[seen], table, labels, link)
+            f = _process_values(process, *measured)
+        f = pm.Deterministic("f", f, dims="obs")
+        Ordinal("y", f, b, noise, link=link, observed=labels.codes[seen], dims="obs")
+    return model
+
+
+def _measurements(labels: Labels, link: Link, thresholds, noise, total):
+    """Return the centres of the classes and the precision of a label as a measurement there."""
+    p = (labels.counts + 1.0) / (labels.counts.sum() + labels.n_classes)
+    t = norm.ppf(np.cumsum(p)[:-1])
+    means = -np.diff(norm.pdf(t), prepend=0.0, append=0.0) / p  # of a normal variable in each class
+    ends = thresholds[:1] + total * (means[0] - t[0]), thresholds[-1:] + total * (means[-1] - t[-1])
+    centres = pt.concatenate([ends[0], 0.5 * (thresholds[:-1] + thresholds[1:]), ends[1]])
+    # a label is f with noise, told to within its class
+    w = 1.0 / ((link.noise_sd * noise) ** 2 + (1.0 - p @ means**2) * total**2)
+    return pt.cast(centres, "float64"), pt.cast(w, "float64")
+
+
+def _process_values(problem: Process, centres, w):
+    """Add the coordinates of the process to the model; return f at the rows."""
+    spectrum = Spectrum(problem).make_node(*problem.kernel.parameters).outputs
+    parameters = [centres, w, *spectrum]
+
+    def dist(*args):
+        *inputs, index, _ = args
+        return ProcessCoordinates(problem)(pm.Normal.dist(size=index.shape), *inputs)
+
+    def logp(value, *args):
+        return ProcessDensity(problem)(value, *args[:-1])
+
+    def support_point(rv, size, *args):
+        return pt.zeros(problem.whitening.size)
+
+    v = pm.CustomDist(
+        "f_white",
+        *parameters,
+        np.arange(problem.whitening.size),  # lends its length to the draws
+        dist=dist,
+        logp=logp,
+        support_point=support_point,
+        signature="(k),(),(n,n),(n),(n)->(n)",
+    )
+    return ProcessValues(problem)(v, *parameters)
+
+
+def _basis(cov, rows: np.ndarray, m, c):
+    """Return the basis, its functions at the rows, and the roots of the spectral density."""
+    d = cov.n_dims
+    if m is None and d not in RESOLVED:
+        raise ValueError(
+            f"approx='hsgp' multiplies its basis with every attribute and there are {d}: give m=, the number of "
+            "functions for each, or use approx='full'"
+        )
+    if m is None or c is None:
+        default = approx_hsgp_hyperparams([-1.0, 1.0], list(RESOLVED[min(d, 3)]), "expquad")
+        m, c = default[0] if m is None else m, default[1] if c is None else c
+    sizes = [m] * d if np.ndim(m) == 0 else list(m)
+    gp = pm.gp.HSGP(m=[checks.integer("m", k, minimum=1) for k in sizes], c=c, cov_func=cov)
+    try:
+        return gp, *eigenfunctions(gp, rows)
+    except (AttributeError, NotImplementedError) as error:
+        raise ValueError(
+            "approx='hsgp' needs a covariance with a spectral density, such as ExpQuad, Matern32 or Matern52, "
+            "scaled or added: use approx='full' for this one"
+        ) from error
+
+
+def _basis_values(problem: Basis, root, centres, w):
+    """Add the coordinates of the weights to the model; return f at the rows."""
+    root = pt.cast(root, "float64")
+    x = w * root * pt.sum(problem.tally * centres, axis=-1)
+    L = BasisFactor(problem)(w, root)
+
+    def dist(x, L, _):
+        return BasisCoordinates()(pm.Normal.dist(size=x.shape), x, L)
+
+    def logp(value, x, L):
+        weights = BasisWeights()(value, x, L)
+        norms = pt.sum(weights**2) + problem.phi.shape[1] * np.log(2.0 * np.pi)
+        return -0.5 * norms - pt.sum(pt.log(pt.diagonal(L)))
+
+    def support_point(rv, size, x, L):
+        return pt.zeros_like(x)
+
+    v = pm.CustomDist(
+        "f_white",
+        x,
+        L,
+        dist=dist,
+        logp=logp,
+        support_point=support_point,
+        signature="(n),(n,n)->(n)",
+    )
+    return BasisValues(problem)(root * BasisWeights()(v, x, L))
+
+
+@dataclass(frozen=True, eq=False)
+class SampledLatent:
+    """What a sampled `latent_model` says at each draw, chains and draws first.
+
+    Attributes
+    ----------
+    problem : Process or Basis
+    f : ndarray, shape (chains, draws, n)
+    thresholds, noise : ndarray, shape (chains, draws, r − 1) and (chains, draws)
+    values : list of ndarray, shape (chains, draws, …)
+        What `problem` continues the function with.
+    coords : dict
+        Of chains and draws.
+    by_group : callable, optional
+        Returns the thresholds of new rows, shape (chains, draws, m, r − 1), where they differ from
+        group to group; `thresholds` are then those of every row, shape (chains, draws, n, r − 1).
+    """
+
+    problem: Process | Basis
+    f: np.ndarray
+    thresholds: np.ndarray
+    noise: np.ndarray
+    values: list[np.ndarray]
+    coords: dict[str, Any]
+    by_group: Callable[[Any], np.ndarray] | None = None
+
+    def continued(self, Xnew, rng: np.random.Generator) -> xr.Dataset:
+        """Return draws of f and y at new rows; the values of f in one draw are of one function."""
+        rows = self.problem.features.transform(Xnew, name="Xnew")
+        draw = self.problem.continuation(rows)
+        f = np.empty((*self.noise.shape, len(rows)))
+        with blas_threads(self.f.shape[-1]):
+            for at in np.ndindex(self.noise.shape):
+                f[at] = draw(self.f[at], [value[at] for value in self.values], rng)
+        noisy = f + self.noise[..., None] * self.problem.link.draw(rng, f.shape)
+        b = self.by_group(Xnew) if self.by_group else self.thresholds[..., None, :]
+        y = (noisy[..., None] > b).sum(-1)
+        coords = self.coords | {"obs": row_names(Xnew, len(rows))}
+        dims = ("chain", "draw", "obs")
+        return xr.Dataset({"f": (dims, f), "y": (dims, y)}, coords=coords)
+
+
+def latent_given(model: pm.Model, tree: xr.DataTree) -> xr.Dataset:
+    """Return what ``pm.sample`` drew for a `latent_model`, chains and draws first."""
+    if "posterior" not in tree.children:
+        raise ValueError("tree has no posterior group: pass what pm.sample(model=model) returned")
+    given = tree["posterior"].to_dataset().transpose("chain", "draw", ...)
+    needed = [v.name for v in _parameters(model)[1]]
+    missing = [name for name in [*needed, "f"] if name not in given]
+    if missing:
+        raise ValueError(
+            f"tree has no draws of {missing[0]!r}: pass what pm.sample returned for this model"
+        )
+    return given
+
+
+def latent_draws(model: pm.Model, given: xr.Dataset) -> SampledLatent:
+    """Return draws of a `latent_model`, ready to be continued to new rows."""
+    outputs, needed = _parameters(model)
+    stand_in = {v: v.type() for v in needed}
+    function = pytensor.function(
+        list(stand_in.values()), clone_replace(outputs, stand_in), mode=INTERPRET
+    )
+    f = given["f"].values
+    arrays = [given[v.name].values.astype(v.dtype) for v in needed]
+    found = [function(*(a[at] for a in arrays)) for at in np.ndindex(f.shape[:2])]
+    thresholds, noise, *values = (
+        np.array(column).reshape(*f.shape[:2], *np.shape(column[0]))
+        for column in zip(*found, strict=True)
+    )
+    coords = {name: given[name] for name in ("chain", "draw")}
+    by, by_group = groups.dimension(model), None
+    if by is not None:
+
+        def by_group(Xnew):
+            return given["thresholds"].values[:, :, groups.codes(model, by, Xnew)]
+
+    problem = find_latent(model).op.problem
+    return SampledLatent(problem, f, thresholds, noise, values, coords, by_group)
+
+
+def _parameters(model: pm.Model) -> tuple[list, list]:
+    """Return thresholds, noise and what continues the function, and the free variables they come from."""
+    node = find_latent(model)
+    values = node.inputs[3].owner.inputs if isinstance(node.op, ProcessValues) else node.inputs
+    outputs = [*model["y"].owner.inputs[2:4], *values]
+    above = set(ancestors(outputs))
+    return outputs, [v for v in model.free_RVs if v in above]
+
+
+def is_latent(model: pm.Model) -> bool:
+    """Tell whether a model is a `latent_model`."""
+    return bool(_nodes(model))
+
+
+def find_latent(model: pm.Model) -> Apply:
+    """Return the node that gives a `latent_model` its latent values."""
+    if nodes := _nodes(model):
+        return nodes[0]
+    raise ValueError("the model has no latent function in it: build it with pmo.latent_model")
+
+
+def _nodes(model: pm.Model) -> list[Apply]:
+    """Return the nodes of latent values in a model."""
+    nodes = (v.owner for v in ancestors([model["f"]])) if "f" in model.named_vars else ()
+    return [n for n in nodes if n is not None and isinstance(n.op, ProcessValues | BasisValues)]

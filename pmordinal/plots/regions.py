@@ -1,0 +1,103 @@
+"""Decision regions over two numeric attributes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.patches import Patch
+
+from pmordinal.effects import fixed, locate, moved, typical_row
+from pmordinal.fitted import OrdinalFit, decide
+from pmordinal.plots.base import INK, class_colours, new_axes
+
+
+def plot_regions(
+    fit: OrdinalFit,
+    features: tuple[str, str] | None = None,
+    ax: Axes | None = None,
+    *,
+    at: Mapping[str, Any] | None = None,
+    rule="mode",
+    n_grid: int = 120,
+    points: bool = True,
+) -> Axes:
+    """Draw where each class is predicted, and the thresholds as contours of the latent mean.
+
+    Parameters
+    ----------
+    fit : OrdinalFit
+    features : tuple of two str, optional
+        Numeric columns of the training table, for the x and the y axis; default is its columns, if
+        they are two.
+    ax : Axes, optional
+        Where to draw.
+    at : mapping, optional
+        Values of other attributes; the rest are at their medians and most frequent levels.
+    rule : {"mode", "median"} or array_like, shape (r, r)
+        How a class is decided on; see `OrdinalFit.predict`.
+    n_grid : int
+        Points along each axis.
+    points : bool
+        Draw the training rows, filled with the colour of their own class.
+
+    Returns
+    -------
+    Axes
+    """
+    known = [column.name for column in fit.features.columns]
+    if features is None:
+        if len(known) != 2:
+            raise ValueError(f"features: name two of {known}")
+        features = (known[0], known[1])
+    first, second = (_numeric(fit, name) for name in features)
+    X = fit.features.untransform(fit.posterior.gram.X)
+    row = moved(typical_row(fit), fixed(fit.features, at or {}, features))
+    xs, ys = (_reach(X[:, column], n_grid) for column in (first, second))
+    grid = np.repeat(row, n_grid**2, axis=0)
+    grid[:, first], grid[:, second] = (g.ravel() for g in np.meshgrid(xs, ys))
+    Z = (grid - fit.features.center) / fit.features.scale
+    mean, _ = fit.posterior.latent(Z)
+    codes = decide(fit.posterior.probabilities(Z), rule)
+    classes = fit.labels.class_names
+    colours = class_colours(len(classes))
+    ax = new_axes(ax, "Decision regions and thresholds")
+    shape, last = (n_grid, n_grid), len(classes) - 0.5
+    ax.pcolormesh(
+        xs, ys, codes.reshape(shape), cmap=ListedColormap(colours), vmin=-0.5, vmax=last, alpha=0.45,
+        shading="nearest", rasterized=True, linewidth=0,
+    )  # fmt: skip
+    lines = ax.contour(
+        xs,
+        ys,
+        mean.reshape(shape),
+        levels=fit.thresholds,
+        colors=INK,
+        linewidths=0.9,
+        linestyles="solid",
+    )
+    names = dict(zip(fit.thresholds, fit.labels.threshold_names, strict=True))
+    ax.clabel(lines, fmt=names, fontsize="small")
+    if points:
+        own = [colours[k] for k in fit.posterior.y]
+        ax.scatter(X[:, first], X[:, second], s=22, c=own, edgecolors=INK, linewidths=0.6, zorder=3)
+    ax.set(xlabel=features[0], ylabel=features[1], xlim=(xs[0], xs[-1]), ylim=(ys[0], ys[-1]))
+    patches = [Patch(color=c, label=name) for c, name in zip(colours, classes, strict=True)]
+    ax.legend(
+        handles=patches, title="class", reverse=True, loc="upper left", bbox_to_anchor=(1, 1),
+        frameon=False,
+    )  # fmt: skip
+    return ax
+
+
+def _numeric(fit: OrdinalFit, name: str) -> int:
+    where, levels = locate(fit.features, name)
+    if levels is not None:
+        raise ValueError(f"features: {name!r} is categorical, regions need two numeric columns")
+    return where.start
+
+
+def _reach(values: np.ndarray, n_grid: int) -> np.ndarray:
+    margin = 0.05 * (np.ptp(values) or 1.0)
+    return np.linspace(values.min() - margin, values.max() + margin, n_grid)

@@ -1,0 +1,337 @@
+"""scikit-learn's faces: an ordinal Gaussian process as a classifier, and MODL's estimators.
+
+scikit-learn is an optional dependency: ``pip install pmordinal[sklearn]``.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils import assert_all_finite, check_random_state
+    from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import (
+        check_consistent_length,
+        check_is_fitted,
+        column_or_1d,
+        validate_data,
+    )
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "pmordinal.sklearn needs scikit-learn: pip install scikit-learn", name=error.name
+    ) from error
+
+from pmordinal import checks
+from pmordinal import labels as label_table
+from pmordinal.engines import Engine
+from pmordinal.fitted import OrdinalFit, decide
+from pmordinal.fitting import fit as fit_model
+from pmordinal.levels import show
+from pmordinal.links import Link
+from pmordinal.models import gp_model
+from pmordinal.modl.discretizer import MODLDiscretizer
+from pmordinal.modl.regressor import RankRegressor as TableRankRegressor
+
+__all__ = ["MODLDiscretizer", "OrdinalGPClassifier", "RankRegressor"]
+
+
+class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
+    """Gaussian-process classifier of ordered classes.
+
+    Parameters
+    ----------
+    engine : str or Engine, default "ep"
+        How the latent function is integrated out.
+    cov_func : pm.gp.cov covariance, or a class of them, optional
+        Covariance of the latent function; default is ``pm.gp.cov.ExpQuad``.
+    ard : bool, default False
+        One length-scale for each attribute.
+    link : {"probit", "logit", "cloglog"}, default "probit"
+        Distribution of the noise.
+    objective : str, optional
+        What to maximise; default is the engine's own.
+    categories : sequence, optional
+        All labels from lowest to highest, the unobserved ones included. Default is the order of an
+        ordered categorical, else the sorted labels, as everywhere in scikit-learn: text is then in
+        alphabetical order.
+    rule : {"mode", "median"} or array-like, shape (r, r), default "mode"
+        How `predict` picks a class, see `OrdinalFit.predict`.
+    starts : int, default 1
+        Starting points of the optimisation.
+    priors : bool, default True
+        Whether the priors of the hyperparameters take part.
+    standardize : bool, optional
+        Centre and scale the attributes; default is to do so unless `cov_func` is a covariance of
+        your own.
+    max_evaluations : int, default 500
+        Evaluations of the objective, for each start.
+    random_state : int, RandomState or None, default None
+        Seed of the scattered starts.
+    progressbar : bool, default False
+        Whether to show progress.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (r,)
+        The labels from lowest to highest.
+    fit_ : OrdinalFit
+        Hyperparameters, thresholds, leave-one-out, `to_datatree` and the rest.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn; a categorical column of a table counts as one.
+
+    Notes
+    -----
+    Tables may have categorical and text columns, which become one column a level. Labels must not
+    be missing: for unlabelled rows use `pmordinal.gp_model`. Metrics of scikit-learn that take
+    probabilities (``"neg_log_loss"``, ``"roc_auc_ovr"``) read their columns in sorted order, so
+    with an order of your own pass them integers, or use `pmordinal.scores`.
+
+    Examples
+    --------
+    >>> import pmordinal as pmo
+    >>> wine = pmo.datasets.wine()
+    >>> X, y = wine[["temperature", "contact"]], wine["rating"]
+    >>> model = OrdinalGPClassifier().fit(X, y)
+    >>> model.predict(X.iloc[[0, -1]])
+    array([2, 4])
+    """
+
+    fit_: OrdinalFit
+    classes_: np.ndarray
+
+    def __init__(
+        self,
+        engine: str | Engine = "ep",
+        *,
+        cov_func: Any = None,
+        ard: bool = False,
+        link: str | Link = "probit",
+        objective: str | None = None,
+        categories: Sequence[Any] | None = None,
+        rule: Any = "mode",
+        starts: int = 1,
+        priors: bool = True,
+        standardize: bool | None = None,
+        max_evaluations: int = 500,
+        random_state: int | np.random.RandomState | None = None,
+        progressbar: bool = False,
+    ) -> None:
+        self.engine = engine
+        self.cov_func = cov_func
+        self.ard = ard
+        self.link = link
+        self.objective = objective
+        self.categories = categories
+        self.rule = rule
+        self.starts = starts
+        self.priors = priors
+        self.standardize = standardize
+        self.max_evaluations = max_evaluations
+        self.random_state = random_state
+        self.progressbar = progressbar
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the hyperparameters and the latent function.
+
+        Parameters
+        ----------
+        X : data frame or array-like, shape (n, d)
+        y : array-like, shape (n,)
+
+        Returns
+        -------
+        OrdinalGPClassifier
+            Itself.
+        """
+        if y is None:
+            raise ValueError(
+                "OrdinalGPClassifier requires y to be passed, but the target y is None."
+            )
+        X = self._table(X, reset=True)
+        y, levels = self._ordered(y)
+        check_consistent_length(X, y)
+        decide(np.full((1, len(levels)), 1.0 / len(levels)), self.rule)  # a wrong rule fails here
+        model = gp_model(
+            X,
+            y,
+            self.cov_func,
+            ard=self.ard,
+            engine=self.engine,
+            link=self.link,
+            objective=self.objective,
+            categories=list(levels),
+            standardize=self.standardize,
+        )
+        self.fit_ = fit_model(
+            model,
+            starts=self.starts,
+            progressbar=self.progressbar,
+            priors=self.priors,
+            seed=self._seed(),
+            max_evaluations=self.max_evaluations,
+        )
+        self.classes_ = levels
+        self.n_iter_ = self.fit_.status.iterations
+        return self
+
+    def _seed(self) -> int:
+        """Return a seed that `random_state` stands for, in the way of scikit-learn."""
+        try:
+            return int(check_random_state(self.random_state).randint(2**31 - 1))
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                "random_state must be an integer from 0 to 2**32 - 1, a RandomState or None, got "
+                f"{checks.got(self.random_state)}"
+            ) from error
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each row that `rule` picks.
+
+        Parameters
+        ----------
+        X : data frame or array-like, shape (m, d)
+
+        Returns
+        -------
+        ndarray, shape (m,)
+        """
+        probs = self.predict_proba(X)
+        return self.classes_[decide(probs, self.rule)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return class probabilities, columns in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : data frame or array-like, shape (m, d)
+
+        Returns
+        -------
+        ndarray, shape (m, r)
+        """
+        check_is_fitted(self)
+        table = self._table(X, reset=False)
+        return self.fit_.posterior.probabilities(self.fit_.features.transform(table))
+
+    def _table(self, X: Any, *, reset: bool) -> Any:
+        """Return X after scikit-learn's checks; tables keep their columns, whatever the types."""
+        if hasattr(X, "columns") and len(X) > 0 and len(X.columns) > 0:
+            validate_data(self, X, skip_check_array=True, reset=reset)
+            return X
+        return validate_data(self, X, dtype="numeric", reset=reset)
+
+    def _ordered(self, y: Any) -> tuple[Any, np.ndarray]:
+        """Return the labels and their levels from lowest to highest."""
+        dtype = getattr(y, "dtype", None)
+        if isinstance(dtype, pd.CategoricalDtype) and (
+            dtype.ordered or self.categories is not None
+        ):
+            labels = label_table.encode(y, self.categories)
+        else:
+            y = column_or_1d(y, warn=True)
+            assert_all_finite(y, input_name="y")
+            check_classification_targets(y)
+            levels = np.unique(y) if self.categories is None else self.categories
+            if len(levels) < 2:
+                raise ValueError(
+                    f"y has 1 class, {show(levels)}: declare the others with categories=[...]"
+                )
+            labels = label_table.encode(y, list(levels))
+        if not labels.observed.all():
+            raise ValueError(
+                "y contains NaN: drop the rows without a label, or use pmordinal.gp_model, which takes them"
+            )
+        return y, np.asarray(labels.categories)
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare that tables may have categorical columns."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _has_labels(model: "RankRegressor") -> bool:
+    if getattr(model, "y_labels_", None) is None:
+        raise AttributeError(
+            "predict_proba needs a target of ordered labels; for a numeric one use rank_cdf, "
+            "predict_quantile, or pmordinal.modl.RankRegressor.predict_proba with cuts"
+        )
+    return True
+
+
+class RankRegressor(TableRankRegressor):
+    """MODL's rank regression as scikit-learn expects a regressor to be.
+
+    It is `pmordinal.modl.RankRegressor` with the quantile that `predict` returns as a parameter,
+    and `predict_proba` only for targets that are ordered labels.
+
+    Parameters
+    ----------
+    kind : {"univariate", "nb", "snb", "averaged"}, default "snb"
+        How predictors are combined.
+    quantile : float, default 0.5
+        What `predict` returns of the distribution of a numeric target; 0.5 is the median.
+    smoothing, selection, starts, random_state, n_jobs, progressbar
+        As for `pmordinal.modl.RankRegressor`.
+
+    Examples
+    --------
+    >>> x = np.linspace(0.0, 1.0, 200)[:, None]
+    >>> model = RankRegressor().fit(x, x[:, 0] ** 2)
+    >>> bool(model.score(x, x[:, 0] ** 2) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        kind: Literal["univariate", "nb", "snb", "averaged"] = "snb",
+        *,
+        quantile: float = 0.5,
+        smoothing: float | Literal["paper"] = 1.0,
+        selection: Literal["joint", "paper"] = "joint",
+        starts: int = 10,
+        random_state: int | None = 0,
+        n_jobs: int | None = None,
+        progressbar: bool = False,
+    ) -> None:
+        super().__init__(
+            kind,
+            smoothing=smoothing,
+            selection=selection,
+            starts=starts,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            progressbar=progressbar,
+        )
+        self.quantile = quantile
+
+    def fit(self, X: Any, y: Any) -> "RankRegressor":
+        """Fit the model, see `pmordinal.modl.RankRegressor`."""
+        if not 0.0 < checks.positive("quantile", self.quantile) < 1.0:
+            raise ValueError(f"quantile must be between 0 and 1, got {self.quantile}")
+        return super().fit(X, y)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the quantile of the target given each row; for labels, the median label.
+
+        Parameters
+        ----------
+        X : data frame or array-like, shape (n, d)
+
+        Returns
+        -------
+        ndarray, shape (n,)
+        """
+        check_is_fitted(self)
+        if self.y_labels_ is not None:
+            return super().predict(X)
+        return self.predict_quantile(X, self.quantile)
+
+    @available_if(_has_labels)
+    def predict_proba(self, X: Any, cuts: Any = None) -> np.ndarray:
+        """Return probabilities of the ordered labels, see `pmordinal.modl.RankRegressor`."""
+        return super().predict_proba(X, cuts)

@@ -1,0 +1,118 @@
+"""Load: memory of a large fit, of many fits and of many predictions, each measured in a process of its own."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+HEAD = """
+    import gc, json, resource, sys, threading, time, warnings
+    import numpy as np
+    import pmordinal as pmo
+
+    warnings.simplefilter("ignore")
+
+    def now():  # resident bytes
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+
+    class Peak:
+        \"\"\"The largest resident size while a block runs, above that at its beginning.\"\"\"
+
+        def __enter__(self):
+            gc.collect()
+            self.first, self.most, self.running = now(), 0, True
+            self.thread = threading.Thread(target=self.watch)
+            self.thread.start()
+            return self
+
+        def watch(self):
+            while self.running:
+                self.most = max(self.most, now() - self.first)
+                time.sleep(0.002)
+
+        def __exit__(self, *_):
+            self.running = False
+            self.thread.join()
+
+    def problem(n, **options):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(n, 2))
+        y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=n), [-0.5, 0.5])
+        return X, pmo.gp_model(X, y, **options)
+"""
+
+
+def measured(code, *arguments):
+    """Run code in a process of its own and return what it prints as JSON."""
+    script = textwrap.dedent(HEAD) + textwrap.dedent(code)
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+FIT = """
+    name, n = sys.argv[1], int(sys.argv[2])
+    pmo.fit(problem(60, engine=name)[1], progressbar=False, max_evaluations=2)  # compiles and loads
+    X, model = problem(n, engine=name)
+    with Peak() as peak:
+        fit = pmo.fit(model, progressbar=False, max_evaluations=2)
+    print(json.dumps({"matrices": peak.most / (8 * n * n), "log_evidence": fit.log_evidence}))
+"""
+
+
+@pytest.mark.parametrize("engine", ["laplace", "ep"])
+def test_a_fit_of_4000_rows_holds_fewer_than_eight_matrices(engine):
+    found = measured(FIT, engine, 4000)
+    assert found["matrices"] < 8.0
+    assert -4000 < found["log_evidence"] < 0
+
+
+LEAK = """
+    X, model = problem(25, engine="laplace")
+    sizes = []
+    for count in range(int(sys.argv[1])):
+        fit = pmo.fit(problem(25, engine="laplace")[1], progressbar=False, max_evaluations=3)
+        fit.predict(X)
+        if count % 10 == 9:
+            gc.collect()
+            sizes.append(now() / 2**20)
+    print(json.dumps(sizes))
+"""
+
+
+def test_no_leak_over_100_fits():
+    """The process stops growing: what 60 later fits add, 100 kB each at most, is below one model's graph."""
+    sizes = measured(LEAK, 100)
+    assert sizes[-1] - sizes[3] < 6.0, sizes
+
+
+PREDICT = """
+    X, model = problem(200, engine="laplace", lengthscale=1.0, noise=0.5, thresholds=[-0.5, 0.5])
+    fit = pmo.fit(model, progressbar=False)
+    fit.predict(X)
+    out = {}
+    for m in (100_000, 1_000_000):
+        rows = np.random.default_rng(1).normal(size=(m, 2))
+        with Peak() as peak:
+            probs = fit.predict(rows)
+        assert probs.shape == (m, 3)
+        out[str(m)] = peak.most / 2**20
+        few = np.r_[0:5, m - 5 : m]
+        np.testing.assert_allclose(probs.values[few], fit.predict(rows[few]), atol=1e-12)
+        del probs, rows
+    print(json.dumps(out))
+"""
+
+
+def test_a_million_predictions_at_bounded_memory():
+    """Beyond its blocks a prediction holds the result, the table and their copies: 5 numbers a row each."""
+    found = measured(PREDICT)
+    assert found["1000000"] < 600.0, found
+    growth = (found["1000000"] - found["100000"]) * 2**20 / 900_000  # bytes a further row
+    assert growth < 8 * 40, found

@@ -1,0 +1,220 @@
+"""scikit-learn's own checks, and the estimators in its pipelines and searches."""
+
+import pickle
+import sys
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+import pytest
+from scipy.sparse import csr_array
+
+pytest.importorskip("sklearn")
+from sklearn.compose import make_column_transformer
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+
+import pmordinal as pmo
+from pmordinal.sklearn import MODLDiscretizer, OrdinalGPClassifier, RankRegressor
+
+# each of these fits a second or less; the slow tests run all checks with every engine
+QUICK = {
+    "check_classifiers_one_label",
+    "check_classifiers_regression_target",
+    "check_dict_unchanged",
+    "check_estimator_sparse_tag",
+    "check_estimators_pickle",
+    "check_estimators_unfitted",
+    "check_fit1d",
+    "check_n_features_in",
+    "check_no_attributes_set_in_init",
+    "check_supervised_y_no_nan",
+}
+
+
+def checks_of(estimator):
+    """Yield scikit-learn's checks, all but the quick ones of EP marked slow."""
+    for instance, check in estimator_checks_generator(estimator):
+        name = getattr(check, "func", check).__name__
+        quick = estimator.engine == "ep" and name in QUICK
+        yield pytest.param(
+            instance,
+            check,
+            id=f"{estimator.engine}-{name}",
+            marks=[] if quick else pytest.mark.slow,
+        )
+
+
+@pytest.mark.filterwarnings("ignore::pmordinal.ConvergenceWarning")  # some data are degenerate
+@pytest.mark.parametrize(
+    ("estimator", "check"), [p for e in pmo.ENGINES for p in checks_of(OrdinalGPClassifier(e))]
+)
+def test_classifier_conventions(estimator, check):
+    check(estimator)
+
+
+def test_the_quick_checks_exist():
+    found = estimator_checks_generator(OrdinalGPClassifier())
+    assert {getattr(check, "func", check).__name__ for _, check in found} >= QUICK
+
+
+@parametrize_with_checks([RankRegressor()])
+def test_regressor_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def wine():
+    data = pmo.datasets.wine()
+    return data[["temperature", "contact"]], data["rating"]
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    return X, np.digitize(X[:, 0] + 0.3 * rng.normal(size=60), [-0.5, 0.5])
+
+
+@pytest.fixture(scope="module")
+def fitted(wine):
+    return OrdinalGPClassifier().fit(*wine)
+
+
+def test_it_is_the_fit_of_the_package(wine, fitted):
+    X, y = wine
+    direct = pmo.fit(pmo.gp_model(X, y), progressbar=False)
+    np.testing.assert_array_equal(fitted.classes_, [1, 2, 3, 4, 5])
+    np.testing.assert_allclose(fitted.predict_proba(X), direct.predict(X), rtol=1e-10)
+    assert fitted.score(X, y) == np.mean(fitted.predict(X) == y.to_numpy())
+    assert list(fitted.feature_names_in_) == ["temperature", "contact"]
+    assert fitted.n_features_in_ == 2
+    assert isinstance(fitted.fit_, pmo.OrdinalFit)
+
+
+@pytest.mark.slow
+def test_options_reach_the_model(wine):
+    X, y = wine
+    model = OrdinalGPClassifier(
+        "laplace", cov_func=pm.gp.cov.Matern52, ard=True, link="logit", objective="loo", priors=True
+    ).fit(X, y)
+    assert model.fit_.engine == "laplace"
+    assert model.fit_.posterior.likelihood.link.name == "logit"
+    assert model.fit_.objective == "loo"
+    assert model.fit_.point["lengthscale"].shape == (4,)
+    by_instance = OrdinalGPClassifier(pmo.Laplace()).fit(X, y)
+    assert by_instance.fit_.engine == "laplace"
+
+
+def test_rules(wine):
+    X, y = wine
+    median = OrdinalGPClassifier("laplace", rule="median").fit(X, y)
+    below = median.predict_proba(X).cumsum(1)
+    np.testing.assert_array_equal(median.predict(X), 1 + (below < 0.5).sum(1))
+    cost = np.zeros((5, 5))
+    cost[:, 1:] = 1.0  # everything but the lowest class is dear
+    assert set(median.set_params(rule=cost).predict(X)) == {1}
+    with pytest.raises(ValueError, match="rule must be one of 'mode', 'median'"):
+        OrdinalGPClassifier(rule="mean").fit(X, y)
+
+
+def test_order_of_the_classes(numbers):
+    X, y = numbers
+    words = np.array(["low", "medium", "high"])[y]
+    model = OrdinalGPClassifier("laplace").fit(X, words)
+    assert model.classes_.tolist() == [
+        "high",
+        "low",
+        "medium",
+    ]  # sorted, without a word on the order
+    ordered = OrdinalGPClassifier("laplace", categories=["low", "medium", "high"]).fit(X, words)
+    assert ordered.classes_.tolist() == ["low", "medium", "high"]
+    codes = OrdinalGPClassifier("laplace").fit(X, y)
+    np.testing.assert_allclose(ordered.predict_proba(X), codes.predict_proba(X), rtol=1e-8)
+    declared = pd.Categorical(words, ["low", "medium", "high", "extreme"], ordered=True)
+    four = OrdinalGPClassifier("laplace").fit(X, declared)
+    assert four.classes_.tolist() == ["low", "medium", "high", "extreme"]
+    assert four.predict_proba(X).shape == (60, 4)
+    assert set(four.predict(X)) <= set(words)
+
+
+def test_pipeline_and_search(numbers):
+    X, y = numbers
+    pipe = make_pipeline(StandardScaler(), OrdinalGPClassifier("laplace"))
+    assert cross_val_score(pipe, X, y, cv=2).mean() > 0.65
+    grid = {"ordinalgpclassifier__cov_func": [None, pm.gp.cov.Matern32]}
+    search = GridSearchCV(pipe, grid, cv=2, scoring="neg_log_loss").fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.predict(X[:3]).shape == (3,)
+
+
+@pytest.mark.slow
+def test_tables_in_pipelines(wine):
+    X, y = wine
+    codes = y.to_numpy()
+    hot = make_column_transformer((OneHotEncoder(sparse_output=False), ["temperature", "contact"]))
+    outside = make_pipeline(hot, OrdinalGPClassifier("laplace")).fit(X, codes)
+    inside = OrdinalGPClassifier("laplace").fit(X, codes)
+    np.testing.assert_allclose(outside.predict_proba(X), inside.predict_proba(X), rtol=1e-6)
+    probs = cross_val_predict(inside, X, codes, cv=2, method="predict_proba")
+    np.testing.assert_allclose(probs.sum(1), 1.0)
+
+
+def test_pickles_predict_the_same(wine, fitted):
+    X, _ = wine
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
+
+
+def test_refusals(wine, fitted):
+    X, y = wine
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
+        OrdinalGPClassifier().fit(csr_array(np.eye(4)), [0, 1, 0, 1])
+    holes = y.copy()
+    holes.iloc[3] = None
+    with pytest.raises(ValueError, match=r"y contains NaN: drop the rows .* pmordinal\.gp_model"):
+        OrdinalGPClassifier().fit(X, holes)
+    with pytest.raises(ValueError, match="y has 1 class, 7: declare the others"):
+        OrdinalGPClassifier().fit(np.eye(3), [7, 7, 7])
+    with pytest.raises(ValueError, match="feature names"):
+        fitted.predict(X.rename(columns={"contact": "touch"}))
+    with pytest.raises(ValueError, match="unknown engine 'magic'"):
+        OrdinalGPClassifier("magic").fit(X, y)
+    with pytest.raises(TypeError, match="sample_weight"):
+        OrdinalGPClassifier().fit(X, y, sample_weight=np.ones(72))
+
+
+def test_rank_regressor_predicts_quantiles():
+    rng = np.random.default_rng(0)
+    X = rng.random((400, 2))
+    y = 3 * X[:, 0] + rng.normal(size=400) * 0.2
+    low, middle, high = (RankRegressor(quantile=q).fit(X, y) for q in (0.1, 0.5, 0.9))
+    assert middle.score(X, y) > 0.9
+    shares = [np.mean(y <= m.predict(X)) for m in (low, middle, high)]
+    np.testing.assert_allclose(shares, [0.1, 0.5, 0.9], atol=0.06)
+    np.testing.assert_array_equal(middle.predict(X), pmo.modl.RankRegressor().fit(X, y).predict(X))
+    assert not hasattr(middle, "predict_proba")
+    labels = pd.Categorical.from_codes(np.digitize(y, [1, 2]), ["a", "b", "c"], ordered=True)
+    ordered = RankRegressor().fit(X, labels)
+    np.testing.assert_allclose(ordered.predict_proba(X).sum(1), 1.0)
+    assert set(ordered.predict(X)) == {"a", "b", "c"}
+    grid = GridSearchCV(RankRegressor(), {"kind": ["univariate", "snb"]}, cv=2).fit(X, y)
+    assert grid.best_score_ > 0.8
+
+
+def test_discretizer_feeds_the_classifier(numbers):
+    X, y = numbers
+    pipe = make_pipeline(MODLDiscretizer(), OrdinalGPClassifier("laplace")).fit(X, y)
+    assert pipe.score(X, y) > 0.6
+    names = pipe[0].get_feature_names_out()
+    assert len(names) == pipe[1].n_features_in_ == 2
+
+
+def test_without_scikit_learn(monkeypatch):
+    for name in [n for n in sys.modules if n.split(".")[0] == "sklearn"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "pmordinal.sklearn")
+    with pytest.raises(ModuleNotFoundError, match="needs scikit-learn: pip install scikit-learn"):
+        __import__("pmordinal.sklearn")
