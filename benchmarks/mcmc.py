@@ -53,13 +53,14 @@ def plain_model(X, y):
     """Return the same model in PyMC's own words: latent function and labels."""
     d = X.shape[1]
     Z = (X - X.mean(0)) / X.std(0)
-    start = np.linspace(-1, 1, y.max())
+    r = int(y.max())
+    start = np.linspace(-1, 1, r)
     with pm.Model() as model:
         ls = pm.LogNormal("lengthscale", 0.5 * np.log(d), 1.0)
         noise = pm.LogNormal("noise", -1.0, 1.5)
         f = pm.gp.Latent(cov_func=pm.gp.cov.ExpQuad(d, ls=ls)).prior("f", X=Z)
         ordered = pm.distributions.transforms.ordered
-        cuts = pm.Normal("thresholds", 0.0, 2.0, shape=y.max(), transform=ordered, initval=start)
+        cuts = pm.Normal("thresholds", 0.0, 2.0, shape=r, transform=ordered, initval=start)
         pm.OrderedProbit("y", eta=f, cutpoints=cuts, sigma=noise, compute_p=False, observed=y)
     return model
 

@@ -6,7 +6,7 @@ its eigenvalues above one.
 
 import weakref
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numba import njit
@@ -290,59 +290,34 @@ class SiteCovariance:
         B⁻¹, of which the lower triangle is read; kept, and its diagonal overwritten.
     W, S, diagonal : ndarray, shape (n,)
         Site precisions, their roots, and A_ii.
+    room : ndarray, shape (n, n), optional
+        Buffer for B⁻¹∘B⁻¹.
     """
 
-    def __init__(self, Binv: np.ndarray, W: np.ndarray, S: np.ndarray, diagonal: np.ndarray):
+    def __init__(
+        self,
+        Binv: np.ndarray,
+        W: np.ndarray,
+        S: np.ndarray,
+        diagonal: np.ndarray,
+        room: np.ndarray | None = None,
+    ):
         self.off = Binv
         Binv.reshape(-1, order="A")[:: W.size + 1] = 0.0
-        self.W, self.S, self.diagonal = W, S, diagonal
+        self.W, self.S, self.diagonal, self.room = W, S, diagonal, room
+
+    @cached_property
+    def off_squared(self) -> np.ndarray:
+        """The off-diagonal part of B⁻¹∘B⁻¹."""
+        return np.multiply(self.off, self.off, out=self.room)
 
     def times(self, x: np.ndarray) -> np.ndarray:
         """Return A x."""
-        return A_times(self.off, self.S, self.diagonal, x)
+        return self.diagonal * x - symv(self.off, x / self.S) / self.S
 
     def others_squared_times(self, x: np.ndarray) -> np.ndarray:
         """Return Σ_{j≠i} A_ij² x_j."""
-        return A_squared_times(self.off, self.W, x)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def A_times(off, S, diagonal, x):
-    """Return the product of `SiteCovariance.times`, one pass over the lower triangle."""
-    n = x.size
-    u, y = np.empty(n), np.zeros(n)
-    for i in range(n):
-        u[i] = x[i] / S[i]
-    for j in range(n):
-        left, total = u[j], 0.0
-        for i in range(j + 1, n):
-            entry = off[i, j]
-            y[i] += entry * left
-            total += entry * u[i]
-        y[j] += total
-    for i in range(n):
-        y[i] = diagonal[i] * x[i] - y[i] / S[i]
-    return y
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def A_squared_times(off, W, x):
-    """Return the product of `SiteCovariance.others_squared_times`, one pass over the lower triangle."""
-    n = x.size
-    u, y = np.empty(n), np.zeros(n)
-    for i in range(n):
-        u[i] = x[i] / W[i]
-    for j in range(n):
-        left, total = u[j], 0.0
-        for i in range(j + 1, n):
-            entry = float(off[i, j])
-            entry *= entry
-            y[i] += entry * left
-            total += entry * u[i]
-        y[j] += total
-    for i in range(n):
-        y[i] /= W[i]
-    return y
+        return symv(self.off_squared, x / self.W) / self.W
 
 
 def gmres(

@@ -13,7 +13,6 @@ import numpy as np
 from numba import njit
 
 from pmordinal import routines
-from pmordinal.linalg import A_squared_times, A_times
 from pmordinal.links.probit import fill_rows
 
 NEAR = 1.0  # residual below which Newton steps pay
@@ -28,8 +27,47 @@ SUMS = {"reassoc", "contract"}  # in any order: they become vector instructions
 P, S, ALPHA, H, A_II, C, LAM, P_NEW, GAP = range(9)
 
 
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=SUMS)
+def _A_times(off, S, diagonal, x):
+    """Return A x from the lower triangle of B⁻¹, see `linalg.SiteCovariance`."""
+    n = x.size
+    u, y = np.empty(n), np.zeros(n)
+    for i in range(n):
+        u[i] = x[i] / S[i]
+    for j in range(n):
+        left, total = u[j], 0.0
+        for i in range(j + 1, n):
+            entry = off[i, j]
+            y[i] += entry * left
+            total += entry * u[i]
+        y[j] += total
+    for i in range(n):
+        y[i] = diagonal[i] * x[i] - y[i] / S[i]
+    return y
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=SUMS)
+def _A_squared_times(off, W, x):
+    """Return Σ_{j≠i} A_ij² x_j, likewise."""
+    n = x.size
+    u, y = np.empty(n), np.zeros(n)
+    for i in range(n):
+        u[i] = x[i] / W[i]
+    for j in range(n):
+        left, total = u[j], 0.0
+        for i in range(j + 1, n):
+            entry = float(off[i, j])
+            entry *= entry
+            y[i] += entry * left
+            total += entry * u[i]
+        y[j] += total
+    for i in range(n):
+        y[i] /= W[i]
+    return y
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def close_gaps(off, W, root, a, by_site, rtol):
+def _close_gaps(off, W, root, a, by_site, rtol):
     """Return the changes of p and of z that close the gaps to first order.
 
     In that order the sites of `by_site` are diag B⁻¹, the cavities' variances λ, the shrinkage D,
@@ -74,11 +112,11 @@ def close_gaps(off, W, root, a, by_site, rtol):
 def _respond(off, W, root, a, by_site, dp, slope_gap, dz, new):
     """Write the changes of z and of −p that changes of the precisions and of the slopes bring."""
     c, lam, D, L3, L4 = by_site[0], by_site[1], by_site[2], by_site[3], by_site[4]
-    x = A_squared_times(off, W, dp)
+    x = _A_squared_times(off, W, dp)
     for i in range(dp.size):
         x[i] /= -c[i] * c[i]  # the change of λ
         dz[i] = slope_gap[i] + 0.5 * L3[i] * x[i] / D[i]
-    dh = A_times(off, root, a, dz)
+    dh = _A_times(off, root, a, dz)
     for i in range(dp.size):
         new[i] = (L3[i] * (dh[i] / D[i] - lam[i] * dz[i]) + 0.5 * L4[i] * x[i]) / (D[i] * D[i])
 
@@ -211,13 +249,13 @@ def _newton(off, state, arguments, rows, residual, tol, t):
             by_site[0, i], by_site[1, i], by_site[2, i] = state[C, i], lam[i], near_rows[14, i]
             by_site[3, i], by_site[4, i] = near_rows[3, i], near_rows[4, i]
             by_site[5, i], by_site[6, i] = p_new[i] - p[i], gap[i]
-        dp, dz = close_gaps(off, old, root, a, by_site, min(0.1, residual))
+        dp, dz = _close_gaps(off, old, root, a, by_site, min(0.1, residual))
         for i in range(n):
             p[i] = max(p[i] + dp[i], 0.1 * p[i])
             z[i] += dz[i]
             dp[i] = p[i] - old[i]
-        g = A_times(off, root, a, z)
-        x = A_squared_times(off, old, dp)
+        g = _A_times(off, root, a, z)
+        x = _A_squared_times(off, old, dp)
         for i in range(n):
             x[i] /= state[C, i] * state[C, i]
             lam[i] = state[LAM, i]

@@ -1,7 +1,9 @@
 """Engines side by side."""
 
+import arviz as az
 import numpy as np
 import pandas as pd
+import pymc as pm
 import pytest
 import xarray as xr
 
@@ -174,3 +176,40 @@ def test_errors(fits):
     bare["posterior"] = bare["posterior"].to_dataset().drop_vars("f")
     with pytest.raises(ValueError, match="'bare': the tree lacks posterior/f"):
         pmo.compare({"ep": fits["ep"], "bare": bare}, reference="ep")
+
+
+@pytest.mark.slow
+def test_leave_one_out_agrees_with_nuts():
+    """At the same hyperparameters az.loo of NUTS draws and the cavities of EP score each row alike."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(25, 1))
+    y = np.searchsorted([-0.5, 0.6], np.sin(2 * X[:, 0]) + 0.5 * rng.normal(size=25))
+    fixed = {"lengthscale": 0.8, "noise": 0.6, "thresholds": [-0.6, 0.7]}
+    fit = pmo.fit(pmo.gp_model(X, y, **fixed), progressbar=False)
+    model = pmo.latent_model(X, y, **fixed)
+    tree = pm.sample(1500, model=model, chains=2, random_seed=1, progressbar=False)
+    tree = pmo.sample_posterior(model, tree, seed=1, progressbar=False)
+    truth, ours = az.loo(tree, pointwise=True), pmo.loo(fit)
+    np.testing.assert_allclose(ours.elpd_i, truth.elpd_i, atol=0.08)
+    assert ours.elpd == pytest.approx(truth.elpd, abs=0.25)
+    table = pmo.compare({"ep": fit, "nuts": tree}, reference="nuts", draws=3000)
+    assert table.loc["ep", "tv_max"] < 0.03 and table.loc["ep", "latent_mean"] < 0.15
+    assert table.loc["nuts", "engine"] == "nuts"
+
+
+@pytest.mark.slow
+def test_nuts_is_a_reference():
+    X, y = np.linspace(0, 3, 16), np.repeat([1, 2, 3, 2], 4)
+    table = pmo.compare_engines(
+        X,
+        y,
+        ["ep"],
+        reference="nuts",
+        test=([[0.5], [2.5]], [1, 2]),
+        categories=[1, 2, 3],
+        progressbar=False,
+    )
+    assert table.index.to_list() == ["ep", "nuts"]
+    assert table.loc["nuts", "ess"] > 100 and table.loc["nuts", "tv_max"] == 0
+    assert 0 < table.loc["ep", "tv_max"] < 0.5
+    assert table["test_nlp"].notna().all()

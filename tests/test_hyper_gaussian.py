@@ -138,7 +138,7 @@ def test_agrees_with_nuts(data):
     """Two hyperparameters on the log scale, informative priors: nearly Gaussian."""
     model = pmo.gp_model(
         *data,
-        lengthscale=pm.LogNormal.dist(0.0, 0.3),
+        lengthscale=pm.LogNormal.dist(0.0, 0.1),
         noise=pm.LogNormal.dist(-0.5, 0.3),
         thresholds=[-0.5, 0.5],
     )

@@ -118,8 +118,11 @@ def test_codes_that_are_no_class_are_impossible(code):
 
 @pytest.mark.parametrize(("thresholds", "noise"), [([0.0, 0.0], 1.0), ([1.0, 0.0], 1.0), (B, -1.0)])
 def test_bad_parameters_are_reported(thresholds, noise):
-    with pytest.raises(Exception, match="thresholds must increase and noise must be positive"):
+    with pytest.raises(ValueError, match=r"thresholds must increase|noise must be positive"):
         logp(0, 0.0, thresholds, noise)
+    b, s = (pytensor.shared(np.asarray(value, dtype=float)) for value in (thresholds, noise))
+    with pytest.raises(Exception, match="thresholds must increase and noise must be positive"):
+        logp(0, 0.0, b, s)  # known only when it is computed
 
 
 def test_unknown_link_lists_the_known():

@@ -107,6 +107,8 @@ def aligned(y_true, probs, categories) -> tuple[np.ndarray, Labels]:
             seen = {str(v): v for v in np.unique(np.asarray(y_true))}
             categories = [seen.get(name, name) for name in names]
     P = checks.finite_array("probs", np.asarray(probs), ndim=2)
+    if P.size == 0:
+        raise ValueError(f"probs must have a row and a column at least, got shape {P.shape}")
     if P.min() < 0 or not np.allclose(P.sum(1), 1.0, atol=1e-6):
         raise ValueError("probs: each row must be non-negative and sum to one")
     labels = encode(y_true, categories, name="y_true")

@@ -20,10 +20,9 @@ from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.posterior import Gradient, Posterior, SiteReaction, Start, Status
 from pmordinal.smoothing import Terms, Triple
-from pmordinal.sweeps import FLOOR, LEAST, NEAR, close_gaps
+from pmordinal.sweeps import FLOOR, LEAST, NEAR, ROUNDS
 
 SMALL = 200  # rows up to which calls of NumPy cost more than single precision gains
-ROUNDS = 3  # Newton steps with one factorisation
 NOISE = 1e-6  # what single precision leaves of a residual
 LOOSE = 1e-3  # residual that suffices inside an optimiser: the optimum moves by less than 1e-4 nats
 
@@ -205,27 +204,19 @@ class EP(Engine):
         K = gram.matrix
         known = None if start is None else start.cavity
         if start is not None and known is not None and start.alpha.size == y.size:
-            alpha, (mean, var) = start.alpha, known
+            begin = (start.alpha, *known)
         else:
-            alpha = mean = np.zeros(y.size)
-            var = np.diagonal(K).copy()
+            none = np.zeros(y.size)
+            begin = (none, none, np.diagonal(K).copy())
+        data = K, np.stack(likelihood.bounds(y)), likelihood.noise
         reason, sweep, residual, state, rows, L, X = sweeps.fixed_point(
-            routines.addresses(),
-            K,
-            np.stack(likelihood.bounds(y)),
-            likelihood.noise,
-            alpha,
-            mean,
-            var,
-            self.tol,
-            self.max_sweeps,
+            routines.addresses(), *data, *begin, self.tol, self.max_sweeps
         )
         if reason == sweeps.NOT_POSITIVE:
             raise np.linalg.LinAlgError("B = I + S K S is not positive definite")
         p, S, alpha, h, a, c, lam = state[:7]
-        message = "converged" if reason == sweeps.CONVERGED else ""
-        if reason == sweeps.STALLED:
-            message = f"converged to the rounding floor (residual {residual:.1e})"
+        floor = f"converged to the rounding floor (residual {residual:.1e})"
+        message = {sweeps.CONVERGED: "converged", sweeps.STALLED: floor}.get(reason, "")
         terms = Terms.of(rows[:15])
         log_evidence = _log_evidence(terms, c, L, lam, alpha, h)
         status = self._status(message, sweep, residual)
@@ -236,13 +227,11 @@ class EP(Engine):
 
     def _status(self, message: str, sweep: int, residual: float) -> Status:
         """Return the status of an iteration that ended with a message, or with none."""
-        if message:
-            return Status(True, sweep, message, sweep)
-        message = (
+        lost = (
             f"no convergence in {self.max_sweeps} sweeps (residual {residual:.1e}): raise "
             "max_sweeps, or give the noise and length-scales proper priors"
         )
-        return Status(False, sweep, message, sweep)
+        return Status(bool(message), sweep, message or lost, sweep)
 
 
 def _log_evidence(terms: Terms, c, L, lam, alpha, h) -> float:
@@ -356,7 +345,8 @@ class _Problem:
         if self.A is None or 0.1 * self.A_residual * state.residual > self.tol:
             Binv = linalg.gram_of_columns(state.X)
             self._turn = 1 - self._turn  # A keeps the matrix
-            self.A = linalg.SiteCovariance(Binv, state.p, state.S, state.a)
+            room = self.room("squared", Binv.dtype)
+            self.A = linalg.SiteCovariance(Binv, state.p, state.S, state.a, room)
             self.A_residual = state.residual
         return self.A
 
@@ -394,5 +384,16 @@ class _Problem:
 
 def _newton_step(A: linalg.SiteCovariance, c, lam, terms: Terms, p_gap, slope_gap, rtol):
     """Return the changes of p and of z that close the gaps to first order."""
-    by_site = np.stack([c, lam, terms.shrink, terms.d3, terms.d4, p_gap, slope_gap])
-    return close_gaps(A.off, A.W, A.S, A.diagonal, by_site, rtol)
+    D, L3, L4 = terms.shrink, terms.d3, terms.d4
+
+    def respond(dp, slope_gap, p_gap):
+        dlam = -A.others_squared_times(dp) / c**2
+        dz = slope_gap + 0.5 * L3 * dlam / D
+        dh = A.times(dz)
+        return p_gap - (L3 * (dh / D - lam * dz) + 0.5 * L4 * dlam) / D**2, dz
+
+    scale = A.diagonal
+    rhs, _ = respond(np.zeros_like(lam), slope_gap, p_gap)
+    u = linalg.gmres(lambda u: u - scale * respond(u / scale, 0.0, 0.0)[0], scale * rhs, rtol)
+    dp = u / scale
+    return dp, respond(dp, slope_gap, p_gap)[1]

@@ -171,7 +171,7 @@ class Laplace(Engine):
     ) -> LaplacePosterior | None:
         """Return the posterior from compiled code, see `modes`; None where the start is too steep."""
         fits = start is not None and start.alpha.size == y.size
-        reason, iterations, decrement, objective, state, rows, L = modes.find_mode(
+        reason, iterations, spent, decrement, objective, state, rows, L = modes.find_mode(
             routines.addresses(),
             gram.matrix,
             np.stack(likelihood.bounds(y)),
@@ -189,7 +189,7 @@ class Laplace(Engine):
             message = f"converged to the rounding floor (decrement {decrement:.1e})"
         alpha, f, S, _ = state
         log_evidence = objective - 0.5 * linalg.log_det(L)  # [CG2005, eq. 11]
-        status = self._status(message, iterations, decrement, iterations + 1)
+        status = self._status(message, iterations, decrement, spent)
         posterior = LaplacePosterior(gram, y, likelihood, alpha, f, S * S, L, log_evidence, status)
         return posterior.remember(at_mode=Terms.of(rows[:15]), root_precision=S)
 

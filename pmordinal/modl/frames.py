@@ -26,6 +26,8 @@ def as_columns(X: Any) -> dict[str, pd.Series]:
     >>> list(as_columns(np.zeros((3, 2))))
     ['x0', 'x1']
     """
+    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
+        raise TypeError("X is a LazyFrame: pass X.collect()")
     if isinstance(X, Mapping):
         columns = {str(k): as_series(v, str(k)) for k, v in X.items()}
     elif isinstance(X, pd.Series) or getattr(X, "ndim", 2) == 1:

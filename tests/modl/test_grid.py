@@ -156,7 +156,7 @@ def test_bad_input_is_refused_with_advice(x, y, error, match):
 
 
 def test_bad_starts():
-    with pytest.raises(ValueError, match="starts must be a positive integer"):
+    with pytest.raises(ValueError, match="starts must be an integer of at least 1"):
         fit_grid([1, 2], [1, 2], starts=0)
 
 

@@ -23,6 +23,8 @@ def test_only_the_lowest_layer_is_imported():
             names = []
             if isinstance(node, ast.ImportFrom) and node.level == 0:
                 names = [node.module]
+                if node.module == "pmordinal":
+                    names = [f"pmordinal.{a.name}" for a in node.names]
             elif isinstance(node, ast.ImportFrom) and node.level > 1:
                 names = [f"pmordinal.{node.module}"]
             elif isinstance(node, ast.Import):

@@ -200,7 +200,7 @@ def test_unknown_labels_are_predicted_by_the_ranks_alone():
 def test_bad_input():
     with pytest.raises(ValueError, match="two distinct values"):
         sample_grids([1, 1], [1, 2])
-    with pytest.raises(ValueError, match="draws must be at least 1"):
+    with pytest.raises(ValueError, match="draws must be an integer of at least 1"):
         sample_grids([1, 2], [1, 2], draws=0)
     with pytest.raises(ValueError, match="x has 2 rows and y has 3"):
         sample_grids([1, 2], [1, 2, 3])
