@@ -6,7 +6,7 @@ the centre of its class with precision w: with A = I + w D ΦᵀΦ D = L Lᵀ an
 
     β = L^−ᵀ v + A⁻¹ x,    x = w D Φᵀ c,
 
-and the prior gives v the density of β over |L|. The derivative through L is that of Murray (2016).
+and the prior gives v the density of β over |L|. The derivative through L is that of [Murray2016].
 """
 
 from dataclasses import dataclass, field

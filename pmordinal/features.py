@@ -9,6 +9,8 @@ import pandas as pd
 
 from pmordinal.levels import show
 
+LARGEST = 1e100  # entry of a row, whose square distances are numbers
+
 
 @dataclass(frozen=True)
 class Column:
@@ -180,11 +182,11 @@ class Features:
     def _standardize(self, matrix: np.ndarray, name: str) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):
             matrix = (matrix - self.center) / self.scale
-        bad = ~np.isfinite(matrix).all(axis=0)
+        bad = ~(np.abs(matrix) <= LARGEST).all(axis=0)  # a NaN is not below it either
         if bad.any():
             raise ValueError(
-                f"{name} column {self.names[int(np.argmax(bad))]!r} overflows when it is "
-                "standardised: rescale it, or take its logarithm"
+                f"{name} column {self.names[int(np.argmax(bad))]!r} overflows when it is standardised or squared: "
+                "rescale it, or take its logarithm"
             )
         return np.ascontiguousarray(matrix)
 

@@ -300,7 +300,7 @@ def test_transform_names_bad_cells():
 
 def test_standardise_refuses_overflow():
     features, _ = learn([1e-10, 2e-10], standardize=True)
-    with pytest.raises(ValueError, match="X column 'x0' overflows when it is standardised: resc"):
+    with pytest.raises(ValueError, match="X column 'x0' overflows when it is standardised or squared: resc"):
         features.transform([1e305])
 
 

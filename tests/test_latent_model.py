@@ -302,7 +302,7 @@ def test_wine_converges_at_default_settings():
     """The README's data: PyMC's defaults, and all that ArviZ asks for."""
     wine = pmo.datasets.wine()
     model = pmo.latent_model(wine[["temperature", "contact", "judge"]], wine["rating"])
-    tree = sampled(model, nuts_sampler="pymc", cores=2)
+    tree = sampled(model, nuts_sampler="pymc", chains=4, cores=2)
     assert_converged(tree)
     with model:
         pm.compute_log_likelihood(tree, progressbar=False)

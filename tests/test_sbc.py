@@ -1,6 +1,6 @@
 """Simulation-based calibration: parameters drawn from the prior rank uniformly among posterior draws.
 
-Data are simulated from the model many times and NUTS samples each posterior [Talts et al., 2018]. The sampler is
+Data are simulated from the model many times and NUTS samples each posterior [Talts2018]. The sampler is
 PyMC's own, compiled once: the labels are a shared variable.
 """
 
