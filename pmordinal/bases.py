@@ -126,7 +126,7 @@ class BasisFactorPullback(NumpyOp):
         return shapes[2:]
 
     def perform(self, node, inputs, outputs):
-        """Evaluate dA = L^−ᵀ Φ(Lᵀ dL) L⁻¹, Φ the lower triangle with half its diagonal [Murray2016, eq. 10]."""
+        """Evaluate dA = L^−ᵀ Φ(Lᵀ dL) L⁻¹, Φ the lower triangle with half its diagonal [Murray2016]."""
         dL, L, w, D = inputs
         G = self.problem.gram
         with np.errstate(all="ignore"), blas_threads(len(G)):

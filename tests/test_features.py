@@ -224,7 +224,11 @@ MISSING = r"X column '{}' has 1 missing value\(s\), the first in row 1: impute t
         (pd.DataFrame({"a": ["u", 1]}), TypeError, "'a' is not numeric .mixed.*all of them text"),
         (pd.DataFrame({"a": [[1], [2]]}), TypeError, "X column 'a' is not numeric .mixed"),
         (pl.DataFrame({"a": [[1], [2]]}), TypeError, "X column 'a' is not numeric .mixed"),
-        (pd.DataFrame({"a": [10**400]}), ValueError, "X column 'a' has a number beyond 1e308"),
+        (
+            pd.DataFrame({"a": [10**400]}, dtype=object),
+            ValueError,
+            "X column 'a' has a number beyond 1e308",
+        ),
         (np.array([[1.0], [np.nan]]), ValueError, MISSING.format("x0")),
         ([[1], [None]], ValueError, MISSING.format("x0")),
         ([[1], [pd.NA]], ValueError, MISSING.format("x0")),
@@ -300,7 +304,9 @@ def test_transform_names_bad_cells():
 
 def test_standardise_refuses_overflow():
     features, _ = learn([1e-10, 2e-10], standardize=True)
-    with pytest.raises(ValueError, match="X column 'x0' overflows when it is standardised or squared: resc"):
+    with pytest.raises(
+        ValueError, match="X column 'x0' overflows when it is standardised or squared: resc"
+    ):
         features.transform([1e305])
 
 
