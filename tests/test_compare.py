@@ -179,6 +179,7 @@ def test_errors(fits):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter:UserWarning")
 def test_leave_one_out_agrees_with_nuts():
     """At the same hyperparameters az.loo of NUTS draws and the cavities of EP score each row alike."""
     rng = np.random.default_rng(5)
@@ -198,6 +199,7 @@ def test_leave_one_out_agrees_with_nuts():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter:UserWarning")
 def test_nuts_is_a_reference():
     X, y = np.linspace(0, 3, 16), np.repeat([1, 2, 3, 2], 4)
     table = pmo.compare_engines(
