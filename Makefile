@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench docs clean
+.PHONY: help demo test test-all test-min lint bench docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -23,6 +23,9 @@ test: $(STAMP) ## lint, types and the fast tests
 test-all: $(STAMP) ## every test, the slow ones included
 	@$(BIN)/python -m pytest -m ""
 
+test-min: ## the fast tests with the lowest versions that pyproject.toml allows, on Python 3.12
+	@sh tools/test_min.sh $(VENV)-min
+
 lint: $(STAMP) ## rewrite the code in the house format
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
@@ -33,4 +36,4 @@ docs: $(STAMP) ## build the documentation into docs/_build
 	@$(BIN)/python -m sphinx -W -q -b html docs docs/_build
 
 clean: ## remove the environment and all caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis pmordinal-demo docs/_build
+	rm -rf $(VENV) $(VENV)-min $(VENV)-min.uv .pytest_cache .mypy_cache .ruff_cache .hypothesis pmordinal-demo docs/_build

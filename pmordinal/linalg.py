@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import DTypeLike
 from scipy.linalg import blas, lapack
 
-WELL = 1e4  # largest W_ii K_ii, a bound on the condition of B, for single precision
+FLAT, WELL = 1e-12, 1e4  # bounds on the largest W_ii K_ii, for single precision
 LEAST_BYTES, MOST_BYTES = 2**17, 2**24  # of a matrix whose memory is used again
 MOST_KEPT, MOST_SIZES = 6, 2  # blocks of one size, and sizes
 BLOCK = 128  # order of the blocks in which a triangle is mirrored
@@ -64,8 +64,11 @@ def in_single(K: np.ndarray) -> np.ndarray:
 
 
 def is_well_conditioned(K: np.ndarray, W: np.ndarray) -> bool:
-    """Tell whether B can be factorised in single precision for a step that is refined anyway."""
-    return bool((W * np.diagonal(K)).max() < WELL)
+    """Tell whether B can be factorised in single precision for a step that is refined anyway.
+
+    The largest W_ii K_ii bounds its condition; sites with next to no precision divide by it.
+    """
+    return bool(FLAT < (W * np.diagonal(K)).max() < WELL)
 
 
 def cholesky_B(K: np.ndarray, S: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

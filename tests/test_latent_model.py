@@ -16,6 +16,7 @@ from pmordinal.latent import find_latent
 from pmordinal.whitening import Whitening
 
 PYTHON = Mode(linker="py", optimizer="merge")
+INPUTS = ("temperature", "contact", "judge")
 FIXED = {"lengthscale": 1.1, "noise": 0.4, "thresholds": [-0.5, 0.6]}
 
 
@@ -301,7 +302,7 @@ def assert_converged(tree, names=("lengthscale", "noise", "thresholds", "f")):
 def test_wine_converges_at_default_settings():
     """The README's data: PyMC's defaults, and all that ArviZ asks for."""
     wine = pmo.datasets.wine()
-    model = pmo.latent_model(wine[["temperature", "contact", "judge"]], wine["rating"])
+    model = pmo.latent_model(wine[list(INPUTS)], wine["rating"])
     tree = sampled(model, nuts_sampler="pymc", chains=4, cores=2)
     assert_converged(tree)
     with model:
@@ -310,11 +311,16 @@ def test_wine_converges_at_default_settings():
         prior = pm.sample_prior_predictive(50, random_seed=7)
     assert set(np.unique(prior["prior_predictive"]["y"])) <= set(range(5))
     assert tree["posterior"]["threshold"].values.tolist() == ["1|2", "2|3", "3|4", "4|5"]
-    elpd = az.loo(tree)
-    fit = pmo.fit(
-        pmo.gp_model(wine[["temperature", "contact", "judge"]], wine["rating"]), progressbar=False
-    )
-    assert abs(elpd.elpd - fit.posterior.leave_one_out.value.sum()) < 3.0
+    assert az.loo(tree).good_k >= 0.7
+    # the same posterior by a way that shares nothing with this one: importance weights on curvature
+    fit = pmo.fit(pmo.gp_model(wine[list(INPUTS)], wine["rating"]), progressbar=False)
+    other = fit.to_datatree(draws=2000, hyper="gaussian", seed=8)
+    log_w = (other["sample_stats"]["log_p"] - other["sample_stats"]["log_q"]).values[0]
+    weights = np.exp(log_w - log_w.max())
+    for name in ("noise", "thresholds", "f"):
+        ours = tree["posterior"][name].values.reshape(4000, -1)
+        theirs = np.average(other["posterior"][name].values[0].reshape(2000, -1), 0, weights)
+        assert np.abs((ours.mean(0) - theirs) / ours.std(0)).max() < 0.2
     from matplotlib import pyplot as plt
 
     assert az.plot_ppc_pava(tree, data_type="ordinal") is not None

@@ -56,3 +56,12 @@ def test_few_blocks_of_memory_are_kept():
     assert list(pool._free) == [8 * 250**2, 8 * 300**2]
     assert all(len(kept) == linalg.MOST_KEPT for kept in pool._free.values())
     assert pool.empty((3, 4)).flags.f_contiguous and pool.empty((300, 200)).flags.f_contiguous
+
+
+@pytest.mark.parametrize(
+    "largest, single", [(1e-250, False), (1e-3, True), (1e3, True), (1e6, False)]
+)
+def test_single_precision_is_for_site_precisions_it_can_hold(largest, single):
+    """Dividing by the roots of next to no precision leaves the range of single numbers."""
+    W = largest * np.array([1.0, 1e-12])
+    assert linalg.is_well_conditioned(np.eye(2), W) is single
