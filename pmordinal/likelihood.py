@@ -5,6 +5,7 @@ of its average over a Gaussian. Both come with all derivatives, and neither tell
 """
 
 from dataclasses import dataclass, field
+from math import isfinite
 
 import numpy as np
 
@@ -44,9 +45,11 @@ class OrdinalLikelihood:
         object.__setattr__(self, "link", get_link(self.link))
         if self.thresholds.ndim != 1 or self.thresholds.size < 1:
             raise ValueError(f"thresholds must be a vector, got shape {self.thresholds.shape}")
-        if not np.all(np.isfinite(self.thresholds)) or np.any(np.diff(self.thresholds) <= 0):
+        first, last = self.thresholds[0], self.thresholds[-1]
+        increasing = (self.thresholds[1:] > self.thresholds[:-1]).all()
+        if not (increasing and isfinite(first) and isfinite(last)):
             raise ValueError(f"thresholds must be finite and increasing, got {self.thresholds}")
-        if not (np.isfinite(self.noise) and self.noise > 0):
+        if not (isfinite(self.noise) and self.noise > 0):
             raise ValueError(f"noise must be positive and finite, got {self.noise}")
 
     @property

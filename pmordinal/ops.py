@@ -293,8 +293,8 @@ class OrdinalEvidence(ValueWithGradient):
     def perform(self, node, inputs, outputs):
         """Run the engine; where it breaks down the value is −∞, which samplers reject."""
         *values, thresholds, noise, y = inputs
-        value, grads = -np.inf, [np.zeros_like(x) for x in inputs[:-1]]
-        if _usable(*values, thresholds, noise) and noise > 0 and np.all(np.diff(thresholds) > 0):
+        value, grads = -np.inf, None
+        if _usable(inputs[:-1]) and noise > 0 and (thresholds[1:] > thresholds[:-1]).all():
             try:
                 with np.errstate(all="ignore"):  # what overflows is found below, and rejected
                     result, gradient = self.problem.evaluate(values, thresholds, noise, y)
@@ -302,11 +302,12 @@ class OrdinalEvidence(ValueWithGradient):
                 pass
             else:
                 parts = [*gradient.parameters, gradient.thresholds, gradient.log_noise / noise]
-                if _usable(result, *parts):
+                if _usable([result, *parts]):
                     value, grads = result, parts
-        for cell, result, x in zip(outputs, [value, *grads], [0.0, *inputs[:-1]], strict=True):
-            cell[0] = np.asarray(result, dtype="float64").reshape(np.shape(x))
+        outputs[0][0] = np.asarray(value, dtype="float64")
+        for k, x in enumerate(inputs[:-1]):
+            outputs[k + 1][0] = np.asarray(grads[k]).reshape(x.shape) if grads else np.zeros_like(x)
 
 
-def _usable(*arrays) -> bool:
-    return all(np.all(np.isfinite(a)) for a in arrays)
+def _usable(arrays) -> bool:
+    return bool(np.isfinite(np.concatenate([np.ravel(a) for a in arrays])).all())

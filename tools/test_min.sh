@@ -10,7 +10,8 @@ if ! command -v uv >/dev/null 2>&1; then
     [ -x "$tools/bin/uv" ] || { "${PYTHON:-python3}" -m venv "$tools" && "$tools/bin/pip" install --quiet uv; }
     PATH="$PWD/$tools/bin:$PATH"
 fi
-[ -x "$venv/bin/python" ] || uv venv --quiet --python "${PYTHON:-3.12}" "$venv"
+python=${PYTHON:-$(ls -d "$(pyenv root 2>/dev/null)"/versions/3.12.*/bin/python 2>/dev/null | tail -n 1)}
+[ -x "$venv/bin/python" ] || uv venv --quiet --python "${python:-3.12}" "$venv"
 
 # The package at its lowest; what only the tests need at its newest that goes with that.
 uv pip install --quiet --python "$venv/bin/python" --resolution lowest-direct -e .
