@@ -3,9 +3,10 @@
     python benchmarks/mcmc.py                      # all engines and plain PyMC, n = 100
     python benchmarks/mcmc.py --engines ep --no-plain
 
-Effective samples are those of the slowest hyperparameter, seconds include compilation and tuning. CPU seconds
-are those of this process and its children, so that they compare on a busy machine too; the last column is one
-evaluation of the log density with its gradient in CPU milliseconds, and in Cholesky factorisations of the same order.
+Effective samples are those of the slowest hyperparameter, seconds include compilation and tuning; "drawing" is
+their number per CPU second after these. CPU seconds are those of this process and its children, so that they compare
+on a busy machine too; then one evaluation of the log density with its gradient in CPU milliseconds, and in Cholesky
+factorisations of the same order.
 """
 
 import argparse
@@ -68,8 +69,18 @@ def plain_model(X, y):
 def run(name, build, **options):
     """Sample and print one row; return effective samples per wall and per CPU second."""
     wall, cpu = time.perf_counter(), cpu_seconds()
+    drawing, last = 0.0, cpu
+
+    def watch(trace, draw):
+        nonlocal drawing, last
+        now = cpu_seconds()
+        drawing += 0.0 if draw.tuning else now - last
+        last = now
+
     model = build()
-    tree = pm.sample(model=model, progressbar=False, random_seed=1, quiet=True, **options)
+    tree = pm.sample(
+        model=model, progressbar=False, random_seed=1, quiet=True, callback=watch, **options
+    )
     wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
     names = [v.name for v in model.free_RVs if v.name not in ("f", "f_rotated_", "f_rotated")]
     slowest = min(float(az.ess(tree, var_names=[v])[v].min()) for v in names)
@@ -77,7 +88,7 @@ def run(name, build, **options):
     steps, bad = float(stats["n_steps"].mean()), int(stats["diverging"].sum())
     print(
         f"{name:<12}{wall:8.1f}{cpu:8.1f}{slowest:9.0f}{slowest / wall:9.2f}{slowest / cpu:9.2f}"
-        f"{steps:8.1f}{bad:6d}",
+        f"{slowest / drawing:9.1f}{steps:8.1f}{bad:6d}",
         end="",
         flush=True,
     )
@@ -120,16 +131,17 @@ def main():
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--tune", type=int, default=1000)
     parser.add_argument("--plain-draws", type=int, default=300)
-    parser.add_argument("--cores", type=int, default=1)
     parser.add_argument("--no-plain", action="store_true")
     parser.add_argument("--no-cold", action="store_true")
     arguments = parser.parse_args()
     X, y, _ = make_data(arguments.n)
     C = cholesky_seconds(np.corrcoef(X @ X.T), 20)
     head = f"{'model':<12}{'wall s':>8}{'CPU s':>8}{'ESS':>9}{'ESS/s':>9}{'ESS/CPUs':>9}"
-    print(f"{head}{'steps':>8}{'div':>6}{'ms/eval':>9}{'C/eval':>8}{'first draw s':>14}")
+    print(
+        f"{head}{'drawing':>9}{'steps':>8}{'div':>6}{'ms/eval':>9}{'C/eval':>8}{'first draw s':>14}"
+    )
     rates = {}
-    common = {"chains": 2, "cores": arguments.cores}
+    common = {"chains": 2, "cores": 1}
     for engine in arguments.engines:
         model, tree, *rates[engine] = run(
             engine,

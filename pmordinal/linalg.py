@@ -6,18 +6,19 @@ its eigenvalues above one.
 
 import weakref
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
 from scipy.linalg import blas, lapack
 
+from pmordinal import routines
+
 FLAT, WELL = 1e-12, 1e4  # bounds on the largest W_ii K_ii, for single precision
 LEAST_BYTES, MOST_BYTES = 2**17, 2**24  # of a matrix whose memory is used again
-MOST_KEPT, MOST_SIZES = 6, 2  # blocks of one size, and sizes
-BLOCK = 128  # order of the blocks in which a triangle is mirrored
-SMALLEST, LARGEST = 128, 800  # between these orders a triangle is inverted by halves
+MOST_KEPT, MOST_SIZES = 6, 3  # blocks of one size, and sizes
+BLOCK = 32  # order of the blocks in which a triangle is mirrored
 
 
 class _Recycled:
@@ -109,7 +110,8 @@ def _lapack(like: np.ndarray, name: str) -> Callable:
 
 def solve(L: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return (L Lᵀ)⁻¹ x."""
-    return _lapack(L, "potrs")(L, x, lower=1)[0]
+    trtrs = _lapack(L, "trtrs")  # potrs takes three times as long for a vector
+    return trtrs(L, trtrs(L, x, lower=1)[0], lower=1, trans=1, overwrite_b=1)[0]
 
 
 def half_solve(L: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -129,11 +131,10 @@ def inverse(L: np.ndarray) -> np.ndarray:
 
 def lower_inverse(L: np.ndarray) -> np.ndarray:
     """Return (L Lᵀ)⁻¹ in the lower triangle (the upper one may hold rubbish)."""
-    if SMALLEST < L.shape[0] < LARGEST:
-        return gram_of_columns(triangular_inverse(L))
     out = empty(L.shape, L.dtype)
     out[...] = L
-    return _lapack(L, "potri")(out, lower=1, overwrite_c=1)[0]
+    routines.triangular_inverse(routines.addresses(), out)
+    return gram_of_columns(out)
 
 
 def gram_of_columns(X: np.ndarray) -> np.ndarray:
@@ -144,26 +145,15 @@ def gram_of_columns(X: np.ndarray) -> np.ndarray:
 def triangular_inverse(L: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Return L⁻¹, its upper triangle zero, whatever is in that of L.
 
-    In the middle of the range by halves: there LAPACK's own routine takes up to twice the time.
-
     Parameters
     ----------
     L : ndarray, shape (n, n)
     out : ndarray, shape (n, n), optional
         Fortran-ordered buffer for the result.
     """
-    n = L.shape[0]
-    out = empty((n, n), L.dtype) if out is None else out
-    if not SMALLEST < n < LARGEST:
-        _copy_lower(L, out)
-        return _lapack(L, "trtri")(out, lower=1, overwrite_c=1)[0]
-    trmm = blas.strmm if L.dtype == np.float32 else blas.dtrmm
-    h = (n // 2 + 7) // 8 * 8
-    out[:h, h:] = 0.0
-    out[:h, :h] = upper = triangular_inverse(np.asfortranarray(L[:h, :h]))
-    out[h:, h:] = lower = triangular_inverse(np.asfortranarray(L[h:, h:]))
-    corner = trmm(-1.0, upper, np.array(L[h:, :h], order="F"), side=1, lower=1, overwrite_b=1)
-    out[h:, :h] = trmm(1.0, lower, corner, lower=1, overwrite_b=1)
+    out = empty(L.shape, L.dtype) if out is None else out
+    _copy_lower(L, out)
+    routines.triangular_inverse(routines.addresses(), out)
     return out
 
 
@@ -178,34 +168,30 @@ def _copy_lower(A, out):
 
 
 def fill_upper(A: np.ndarray) -> np.ndarray:
-    """Copy the lower triangle of `A` into its upper one, in place and block by block."""
-    n = A.shape[0]
-    for i in range(0, n, BLOCK):
-        e = min(i + BLOCK, n)
-        D = A[i:e, i:e]
-        np.copyto(D, D.T.copy(), where=_above_diagonal(e - i))
-        A[i:e, e:] = A[e:, i:e].T
+    """Copy the lower triangle of `A` into its upper one, in place; return `A`."""
+    _mirror(A)
     return A
 
 
-@lru_cache(maxsize=64)
-def _above_diagonal(n: int) -> np.ndarray:
-    return np.triu(np.ones((n, n), dtype=bool), 1)
+@njit(cache=True, nogil=True)
+def _mirror(A):
+    """Copy by blocks that stay in the cache."""
+    n = A.shape[0]
+    for start in range(0, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        for j in range(start, n):
+            for i in range(start, min(stop, j)):
+                A[i, j] = A[j, i]
 
 
 @njit(cache=True, nogil=True)
 def site_gradient(A, S, v, alpha):
-    """Overwrite A, of which the lower triangle is read, with −½ S A S + ½ (v αᵀ + α vᵀ)."""
+    """Overwrite the lower triangle of A with that of −½ S A S + ½ (v αᵀ + α vᵀ)."""
     n = S.size
     for j in range(n):
         s, left, right = -0.5 * S[j], 0.5 * v[j], 0.5 * alpha[j]
         for i in range(j, n):
             A[i, j] = s * S[i] * A[i, j] + left * alpha[i] + right * v[i]
-    for start in range(0, n, 32):  # the upper triangle, by blocks that stay in the cache
-        stop = min(start + 32, n)
-        for j in range(start, n):
-            for i in range(start, min(stop, j)):
-                A[i, j] = A[j, i]
 
 
 def symv(A: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -253,11 +239,8 @@ def weighted_square(A: np.ndarray, w: np.ndarray) -> np.ndarray:
     out, room = empty(A.shape), empty(A.shape)
     beta = 0.0
     for sign in (1.0, -1.0):
-        columns = np.flatnonzero(sign * w > 0)
-        if columns.size:
-            half = room[:, : columns.size]  # in Fortran order columns lie together
-            np.take(A.T, columns, axis=0, out=half.T, mode="clip")  # other modes make copies
-            half *= np.sqrt(np.abs(w[columns]))
+        half = room[:, : _scaled_columns(A, sign * w, room)]
+        if half.size:
             out = blas.dsyrk(sign, half, beta=beta, c=out, lower=1, overwrite_c=1)
             beta = 1.0
     if beta == 0.0:
@@ -265,9 +248,33 @@ def weighted_square(A: np.ndarray, w: np.ndarray) -> np.ndarray:
     return out
 
 
+@njit(cache=True, nogil=True)
+def _scaled_columns(A, w, out):
+    """Write the columns √w_j A_j of positive weight one after another; return how many there are."""
+    k = 0
+    for j in range(w.size):
+        if w[j] > 0:
+            root = np.sqrt(w[j])
+            for i in range(w.size):
+                out[i, k] = root * A[i, j]
+            k += 1
+    return k
+
+
 def add_outer(A: np.ndarray, scale: float, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Add scale (u vᵀ + v uᵀ) to a symmetric A given by its lower triangle; return it in full."""
-    return fill_upper(blas.dsyr2(scale, u, v, a=A, lower=1, overwrite_a=1))
+    """Add scale (u vᵀ + v uᵀ) to the lower triangle of A, and return A."""
+    return blas.dsyr2(scale, u, v, a=A, lower=1, overwrite_a=1)
+
+
+def inner(A: np.ndarray, B: np.ndarray) -> float:
+    """Return Σ A ∘ B without a product of their size."""
+    if A.ndim == 1:
+        return float(A @ B)
+    if A.flags.f_contiguous and B.flags.f_contiguous:
+        A, B = A.T, B.T
+    if A.flags.c_contiguous and B.flags.c_contiguous:
+        return float(np.dot(A.ravel(), B.ravel()))
+    return float(np.einsum("ij,ij->", A, B))
 
 
 def factor_psd(K: np.ndarray) -> np.ndarray:

@@ -344,9 +344,10 @@ class Posterior:
         raise NotImplementedError
 
     def evidence_dK(self, v: np.ndarray) -> np.ndarray:
-        """Return −½ (K + W⁻¹)⁻¹ + ½ (v αᵀ + α vᵀ); it overwrites B⁻¹, which is recomputed if asked for.
+        """Return the lower triangle of −½ (K + W⁻¹)⁻¹ + ½ (v αᵀ + α vᵀ).
 
-        With v = ½ α it is the gradient of log N(0, K + W⁻¹) at the site means.
+        It overwrites B⁻¹, which is recomputed if asked for. With v = ½ α it is the gradient of
+        log N(0, K + W⁻¹) at the site means.
         """
         X = self.__dict__.pop("_root", None)
         if X is None:
@@ -396,4 +397,4 @@ class Posterior:
         dK *= S
         dK *= S[:, None]
         v = 0.5 * S * linalg.symv(Binv, by_mean / S)
-        return linalg.add_outer(dK, 1.0, v, self.alpha)
+        return linalg.fill_upper(linalg.add_outer(dK, 1.0, v, self.alpha))

@@ -1,6 +1,6 @@
-"""LAPACK inside compiled loops.
+"""BLAS and LAPACK inside compiled loops.
 
-Numba can call SciPy's LAPACK by address. The addresses differ from process to process, so they are
+Numba can call SciPy's BLAS and LAPACK by address. The addresses differ from process to process, so they are
 arguments and never constants of a function that is kept on disk.
 """
 
@@ -11,15 +11,18 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import get_cython_function_address, intrinsic
 
-POTRF, TRTRI, LAUUM = range(3)
+POTRF, TRTRI, LAUUM, TRMM, STRTRI, STRMM = range(6)
+LETTERS = np.frombuffer(b"LNR", dtype=np.uint8)
+LEAF = 32  # order up to which LAPACK inverts a triangle
 
 
 @cache
 def addresses() -> np.ndarray:
-    """Return the addresses of dpotrf, dtrtri and dlauum, the first argument of what is below."""
-    names = ("dpotrf", "dtrtri", "dlauum")
-    module = "scipy.linalg.cython_lapack"
-    return np.array([get_cython_function_address(module, name) for name in names], dtype=np.int64)
+    """Return the addresses of the routines, the first argument of what is below."""
+    names = "lapack.dpotrf lapack.dtrtri lapack.dlauum blas.dtrmm lapack.strtri blas.strmm"
+    pairs = (name.split(".") for name in names.split())
+    found = [get_cython_function_address(f"scipy.linalg.cython_{a}", b) for a, b in pairs]
+    return np.array(found, dtype=np.int64)
 
 
 @intrinsic
@@ -40,25 +43,49 @@ def _call(typingctx, address, arguments):
 @njit(cache=True, nogil=True)
 def cholesky(where, A):
     """Overwrite the lower triangle of A with its Cholesky factor; return whether there is one."""
-    letters, numbers = np.array([76], dtype=np.uint8), np.array([A.shape[0], 0], dtype=np.int32)
-    uplo, n = letters.ctypes.data, numbers.ctypes.data
-    _call(where[POTRF], (uplo, n, A.ctypes.data, n, n + 4))
+    numbers = np.array([A.shape[0], 0], dtype=np.int32)
+    n = numbers.ctypes.data
+    _call(where[POTRF], (LETTERS.ctypes.data, n, A.ctypes.data, n, n + 4))
     return numbers[1] == 0
 
 
 @njit(cache=True, nogil=True)
 def triangular_inverse(where, A):
-    """Overwrite a lower triangular A with its inverse."""
-    letters, numbers = np.array([76, 78], dtype=np.uint8), np.array([A.shape[0], 0], dtype=np.int32)
-    uplo, n = letters.ctypes.data, numbers.ctypes.data
-    _call(where[TRTRI], (uplo, uplo + 1, n, A.ctypes.data, n, n + 4))
-    return numbers[1] == 0
+    """Overwrite a lower triangular A, in either precision, with its inverse.
+
+    Blocks along the diagonal first, then what lies below pairs of them, −second⁻¹ corner first⁻¹, for pairs of
+    growing order: LAPACK's own routine takes up to twice the time.
+    """
+    trtri, trmm = (where[STRTRI], where[STRMM]) if A.itemsize == 4 else (where[TRTRI], where[TRMM])
+    order, at, step = A.shape[0], A.ctypes.data, A.itemsize
+    numbers = np.array([order, 0, 0, 0], dtype=np.int32)
+    signs = np.array([1.0, -1.0], dtype=A.dtype)
+    left, no, right = LETTERS.ctypes.data, LETTERS.ctypes.data + 1, LETTERS.ctypes.data + 2
+    n = numbers.ctypes.data
+    rows, columns, info = n + 4, n + 8, n + 12
+    one, minus_one = signs.ctypes.data, signs.ctypes.data + step
+    for start in range(0, order, LEAF):
+        numbers[1] = min(LEAF, order - start)
+        _call(trtri, (left, no, rows, at + start * (order + 1) * step, n, info))
+        if numbers[3] != 0:
+            return False
+    size = LEAF
+    while size < order:
+        for start in range(0, order - size, 2 * size):
+            middle = start + size
+            numbers[1], numbers[2] = min(size, order - middle), size
+            corner = at + (middle + start * order) * step
+            first, second = at + start * (order + 1) * step, at + middle * (order + 1) * step
+            _call(trmm, (right, left, no, no, rows, columns, minus_one, first, n, corner, n))
+            _call(trmm, (left, left, no, no, rows, columns, one, second, n, corner, n))
+        size *= 2
+    return signs[0] == 1.0  # until here the numbers are in use
 
 
 @njit(cache=True, nogil=True)
 def gram_of_columns(where, A):
     """Overwrite a lower triangular A with the lower triangle of Aᵀ A."""
-    letters, numbers = np.array([76], dtype=np.uint8), np.array([A.shape[0], 0], dtype=np.int32)
-    uplo, n = letters.ctypes.data, numbers.ctypes.data
-    _call(where[LAUUM], (uplo, n, A.ctypes.data, n, n + 4))
+    numbers = np.array([A.shape[0], 0], dtype=np.int32)
+    n = numbers.ctypes.data
+    _call(where[LAUUM], (LETTERS.ctypes.data, n, A.ctypes.data, n, n + 4))
     return numbers[1] == 0

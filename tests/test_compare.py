@@ -191,7 +191,9 @@ def test_leave_one_out_agrees_with_nuts():
     tree = pm.sample(1500, model=model, chains=2, random_seed=1, progressbar=False)
     tree = pmo.sample_posterior(model, tree, seed=1, progressbar=False)
     truth, ours = az.loo(tree, pointwise=True), pmo.loo(fit)
-    np.testing.assert_allclose(ours.elpd_i, truth.elpd_i, atol=0.08)
+    reliable = truth.pareto_k < truth.good_k  # of the others importance sampling says nothing
+    assert reliable.sum() >= 20
+    np.testing.assert_allclose(ours.elpd_i[reliable], truth.elpd_i[reliable], atol=0.08)
     assert ours.elpd == pytest.approx(truth.elpd, abs=0.25)
     table = pmo.compare({"ep": fit, "nuts": tree}, reference="nuts", draws=3000)
     assert table.loc["ep", "tv_max"] < 0.03 and table.loc["ep", "latent_mean"] < 0.15

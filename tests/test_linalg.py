@@ -20,6 +20,36 @@ def test_inverse_ignores_what_is_above_the_diagonal_of_the_factor(n):
     np.testing.assert_allclose(linalg.inverse(L) @ A, np.eye(n), atol=1e-11)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 64, 97, 130, 257, 300])
+def test_triangular_inverse_by_pairs_of_blocks(n, dtype):
+    L = np.linalg.cholesky(spd(n))
+    rubbish = np.asfortranarray(L + np.triu(np.full((n, n), np.nan), 1), dtype=dtype)
+    ours = linalg.triangular_inverse(rubbish)
+    assert ours.dtype == dtype
+    np.testing.assert_allclose(ours, np.linalg.inv(L), atol=20 * np.finfo(dtype).eps)
+    np.testing.assert_array_equal(np.triu(ours, 1), 0.0)
+
+
+@pytest.mark.parametrize("shape", [(70,), (70, 3)])
+def test_solves_with_the_factor(shape):
+    A, x = spd(70), np.random.default_rng(2).normal(size=shape)
+    L = np.asfortranarray(np.linalg.cholesky(A))
+    kept = x.copy()
+    np.testing.assert_allclose(linalg.solve(L, x), np.linalg.solve(A, x), rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(x, kept)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("n", [0, 1, 31, 33, 100])
+def test_fill_upper(n, order, dtype):
+    A = np.array(np.random.default_rng(3).normal(size=(n, n)), dtype=dtype, order=order)
+    expected = np.tril(A) + np.tril(A, -1).T
+    assert linalg.fill_upper(A) is A
+    np.testing.assert_array_equal(A, expected)
+
+
 @pytest.mark.parametrize("signs", ["both", "positive", "negative", "zero"])
 def test_weighted_square_with_a_rank_two_term(signs):
     rng, n = np.random.default_rng(1), 40
@@ -27,7 +57,7 @@ def test_weighted_square_with_a_rank_two_term(signs):
     size = np.abs(rng.normal(size=n))
     w = size * {"both": rng.choice([-1, 0, 1], n), "positive": 1, "negative": -1, "zero": 0}[signs]
     u, v = rng.normal(size=(2, n))
-    ours = linalg.add_outer(linalg.weighted_square(A, w), -0.5, u, v)
+    ours = linalg.fill_upper(linalg.add_outer(linalg.weighted_square(A, w), -0.5, u, v))
     outer = np.outer(u, v)
     np.testing.assert_allclose(ours, A @ np.diag(w) @ A - 0.5 * (outer + outer.T), atol=1e-12)
 
@@ -50,10 +80,10 @@ def test_memory_is_used_again_when_the_last_view_is_gone():
 
 def test_few_blocks_of_memory_are_kept():
     pool = linalg._Recycled()
-    for n in (200, 250, 300):
+    for n in (200, 250, 300, 350):
         held = [pool.empty((n, n)) for _ in range(20)]
         del held
-    assert list(pool._free) == [8 * 250**2, 8 * 300**2]
+    assert list(pool._free) == [8 * n**2 for n in (250, 300, 350)]
     assert all(len(kept) == linalg.MOST_KEPT for kept in pool._free.values())
     assert pool.empty((3, 4)).flags.f_contiguous and pool.empty((300, 200)).flags.f_contiguous
 

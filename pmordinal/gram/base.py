@@ -7,15 +7,15 @@ squared distance between features of them; it holds the blocked arithmetic that 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 import pytensor.tensor as pt
+from numba import njit
 from numpy.typing import NDArray
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 
-from pmordinal.linalg import empty
+from pmordinal.linalg import empty, fill_upper, inner
 
 type Array = NDArray[np.float64]
 type Pullback = Callable[[Array], list[Array]]
@@ -46,12 +46,13 @@ class Kernel(ABC):
 
     Notes
     -----
-    A pullback may hold on to the array it belongs to: callers must not write into it.
+    Callers must not write into an array whose pullback may hold on to it: see `keeps_matrix`.
     """
 
     parameters: tuple[TensorVariable, ...]
     is_white: ClassVar[bool] = False  # zero between different rows: only its diagonal is needed
     keeps_matrix: ClassVar[bool] = True  # the pullback needs the matrix that was returned
+    reads_triangle: bool = False  # its pullback reads of a symmetric dK the lower triangle alone
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Make the kernel known to `revive` by the name of its class."""
@@ -88,6 +89,15 @@ class Kernel(ABC):
         Without `Z` it is the covariance of the rows of `X` with themselves: exactly symmetric,
         noise included, and its pullback takes `dK` to be symmetric.
         """
+
+    def scaled(self, scale: float, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
+        """Return scale · K(X), which no pullback holds, and its pullback: that in `scale` comes last."""
+        K, pull = self.matrix(values, X)
+
+        def pullback(dK: Array) -> list[Array]:
+            return [*(g * scale for g in pull(dK)), np.asarray(inner(dK, K))]
+
+        return np.multiply(scale, K, out=empty(K.shape)), pullback
 
     @abstractmethod
     def diagonal(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
@@ -153,9 +163,7 @@ class Columns:
         return X[:, self._chosen]
 
 
-# Rows handled at a time: a block of them stays in the second-level cache, and of the square matrix
-# the blocks above the diagonal are copied and not computed. Measured at n = 100 and n = 1000.
-_MOST_ROWS = 128
+_MOST_ROWS = 128  # handled at a time; measured at n = 100 and n = 1000
 
 # Below this share of ‖φ_i‖² + ‖φ_j‖² a squared distance from a matrix product has lost four digits.
 _NEAR = 1e-4
@@ -176,6 +184,8 @@ class DistanceKernel(Kernel):
         distances of near rows are then computed from differences.
     """
 
+    keeps_matrix = False
+    reads_triangle = True
     keeps_auxiliary: bool = False
     is_rough: bool = False
 
@@ -201,18 +211,16 @@ class DistanceKernel(Kernel):
 
     @abstractmethod
     def profile(self, H: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
-        """Overwrite H ≤ 0 with k(H), and fill `auxiliary`."""
+        """Overwrite H ≤ 0, contiguous, with k(H), and fill `auxiliary`."""
 
     @abstractmethod
-    def slope(
-        self, dK: Array, K: Array, auxiliary: Array | None, own: Sequence[float], out: Array
-    ) -> None:
-        """Write dK ∘ dk/dH into `out`; where H = 0 any finite number will do."""
+    def slope(self, dK: Array, k: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
+        """Overwrite dK with dK ∘ dk/dH; where H = 0 any finite number will do."""
 
     def own_derivatives(
-        self, dK: Array, K: Array, auxiliary: Array | None, own: Sequence[float]
+        self, dK: Array, k: Array, auxiliary: Array | None, own: Sequence[float]
     ) -> list[float]:
-        """Return the derivatives in the parameters of the profile."""
+        """Return the derivatives in the parameters of the profile, which is one where H = 0."""
         return []
 
     def diagonal(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
@@ -227,81 +235,78 @@ class DistanceKernel(Kernel):
         self, values: Sequence[Array], X: Array, Z: Array | None = None
     ) -> tuple[Array, Pullback]:
         """Return K(X, Z) and its pullback."""
-        X = self.columns_of(X)
-        # ‖φ_i‖² + ‖φ_j‖² − 2 φ_i·φ_j cancels far from the origin: measure from the mean row.
-        centre = np.add.reduce(X, axis=0) / max(len(X), 1)
-        shaping = values[: self._n_features]
-        phi, features_pullback = self.features(shaping, X - centre)
-        own_values = values[self._n_features :]
-        own = [value.item() for value in own_values]
-
-        def shaped(derivatives: list[float]) -> list[Array]:
-            return [np.full(v.shape, g) for v, g in zip(own_values, derivatives, strict=True)]
-
         if Z is None:
-            K, pull_square = self._square(phi, own)
-
-            def pullback(dK: Array) -> list[Array]:
-                dphi, derivatives = pull_square(dK)
-                return features_pullback(dphi) + shaped(derivatives)
-
-            return K, pullback
-
-        psi, star_pullback = self.features(shaping, self.columns_of(Z) - centre)
-        K, pull_cross = self._cross(phi, psi, own)
+            K, pull = self.scaled(1.0, values, X)
+            return K, lambda dK: pull(dK)[:-1]
+        phi, features_pullback, centre = self._features_at(values, X)
+        psi, star_pullback, _ = self._features_at(values, Z, centre)
+        own = values[self._n_features :]
+        K, pull_cross = self._cross(phi, psi, [value.item() for value in own])
 
         def cross_pullback(dK: Array) -> list[Array]:
             dphi, dpsi, derivatives = pull_cross(dK)
             both = zip(features_pullback(dphi), star_pullback(dpsi), strict=True)
-            return [a + b for a, b in both] + shaped(derivatives)
+            return [a + b for a, b in both] + _shaped(derivatives, own)
 
         return K, cross_pullback
 
-    def _square(
-        self, phi: Array, own: Sequence[float]
-    ) -> tuple[Array, Callable[[Array], tuple[Array, list[float]]]]:
-        n, p = phi.shape
-        K = empty((n, n)).T
-        # Only its lower triangle is ever touched.
-        auxiliary = empty((n, n)).T if self.keeps_auxiliary else None
-        A, B = _augmented(phi)
-        for block in _blocks(n):
-            upto = slice(0, block.stop)
-            H = K[block, upto]
-            np.matmul(A[block], B[upto].T, out=H)
-            self._clean(H, A[block], B[upto])
-            within = H[:, block]
-            within.flat[:: len(within) + 1] = 0.0
-            self.profile(H, _part(auxiliary, block, upto), own)
-            np.copyto(within, within.T, where=_above_diagonal(len(within)))
-            K[: block.start, block] = H[:, : block.start].T
+    def scaled(self, scale: float, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
+        """Return scale · K(X) and its pullback, that in `scale` last."""
+        phi, features_pullback, _ = self._features_at(values, X)
+        own = values[self._n_features :]
+        K, pull_square = self._square(phi, [value.item() for value in own], scale)
 
-        def pullback(dK: Array) -> tuple[Array, list[float]]:
-            dK = dK.T if dK.flags.f_contiguous else dK
+        def pullback(dK: Array) -> list[Array]:
+            dphi, derivatives, by_scale = pull_square(dK)
+            inside = features_pullback(dphi) + _shaped(derivatives, own)
+            # Pullbacks are linear: the scale multiplies a few derivatives, not dK.
+            return [*(np.asarray(scale * g) for g in inside), np.asarray(by_scale)]
+
+        return K, pullback
+
+    def _features_at(
+        self, values: Sequence[Array], X: Array, centre: Array | None = None
+    ) -> tuple[Array, Pullback, Array]:
+        """Return φ, its pullback, and the row from which it is measured, by default the mean."""
+        X = self.columns_of(X)
+        # ‖φ_i‖² + ‖φ_j‖² − 2 φ_i·φ_j cancels far from the origin.
+        centre = np.add.reduce(X, axis=0) / max(len(X), 1) if centre is None else centre
+        return *self.features(values[: self._n_features], X - centre), centre
+
+    def _square(
+        self, phi: Array, own: Sequence[float], scale: float
+    ) -> tuple[Array, Callable[[Array], tuple[Array, list[float], float]]]:
+        n, p = phi.shape
+        K = empty((n, n))
+        triangle = _triangle(n, self.keeps_auxiliary)
+        A, B = _augmented(phi)
+        for block, below, H, auxiliary in triangle:
+            np.matmul(A[block], B[below].T, out=H)
+            self._clean(H, A[block], B[below])
+            H.flat[:: H.shape[1] + 1] = 0.0
+            self.profile(H, auxiliary, own)
+            np.multiply(scale, H, out=K.T[block, below])
+        fill_upper(K)
+
+        def pullback(dK: Array) -> tuple[Array, list[float], float]:
             phi_one = B[:, : p + 1]
             S_phi = np.zeros((n, p + 1))  # S [φ, 1] for S = dK ∘ dk/dH
             work = np.empty(_MOST_ROWS * n)
             total = [0.0] * len(own)
-            for block in _blocks(n):
-                size, upto = block.stop - block.start, slice(0, block.stop)
-                left = slice(0, block.start)
-                S = work[: size * block.stop].reshape(size, block.stop)
-                self.slope(dK[block, upto], K[block, upto], _part(auxiliary, block, upto), own, S)
-                S[:, block].flat[:: size + 1] = 0.0  # no row moves away from itself
-                S_phi[block] += S @ phi_one[upto]
-                S_phi[left] += S[:, left].T @ phi_one[block]
+            by_scale = float(np.trace(dK))
+            for block, below, k, auxiliary in triangle:
+                S = work[: k.size].reshape(k.shape)
+                by_scale += 2.0 * _take_pairs(dK, block.start, k, S)
+                inputs = k, auxiliary, own
                 if own:
-                    for columns, weight in ((left, 2.0), (block, 1.0)):
-                        part = self.own_derivatives(
-                            dK[block, columns],
-                            K[block, columns],
-                            _part(auxiliary, block, columns),
-                            own,
-                        )
-                        total = [t + weight * g for t, g in zip(total, part, strict=True)]
-            return 2.0 * (S_phi[:, :p] - S_phi[:, p:] * phi), total
+                    part = self.own_derivatives(S, *inputs)
+                    total = [t + 2.0 * g for t, g in zip(total, part, strict=True)]
+                self.slope(S, *inputs)
+                S_phi[block] += S @ phi_one[below]
+                S_phi[below] += S.T @ phi_one[block]
+            return 2.0 * (S_phi[:, :p] - S_phi[:, p:] * phi), total, by_scale
 
-        return K.T, pullback
+        return K, pullback
 
     def _cross(
         self, phi: Array, psi: Array, own: Sequence[float]
@@ -310,12 +315,11 @@ class DistanceKernel(Kernel):
         K = np.empty((m, n))  # transposed at the end: Fortran order
         auxiliary = np.empty((m, n)) if self.keeps_auxiliary else None
         A, B = _augmented(psi)[0], _augmented(phi)[1]
-        every = slice(0, n)
         for block in _blocks(m):
             H = K[block]
             np.matmul(A[block], B.T, out=H)
             self._clean(H, A[block], B)
-            self.profile(H, _part(auxiliary, block, every), own)
+            self.profile(H, None if auxiliary is None else auxiliary[block], own)
 
         def pullback(dK: Array) -> tuple[Array, Array, list[float]]:
             phi_one = B[:, : p + 1]
@@ -323,14 +327,14 @@ class DistanceKernel(Kernel):
             S_psi, S_phi = np.zeros((n, p + 1)), np.zeros((m, p + 1))
             total = [0.0] * len(own)
             for block in _blocks(m):
-                S = np.empty((block.stop - block.start, n))
-                inputs = dK.T[block], K[block], _part(auxiliary, block, every), own
-                self.slope(*inputs, S)
+                S = np.array(dK.T[block])
+                inputs = K[block], None if auxiliary is None else auxiliary[block], own
+                if own:
+                    part = self.own_derivatives(S, *inputs)
+                    total = [t + g for t, g in zip(total, part, strict=True)]
+                self.slope(S, *inputs)
                 S_phi[block] = S @ phi_one
                 S_psi += S.T @ psi_one[block]
-                if own:
-                    part = self.own_derivatives(*inputs)
-                    total = [t + g for t, g in zip(total, part, strict=True)]
             dphi = S_psi[:, :p] - S_psi[:, p:] * phi
             dpsi = S_phi[:, :p] - S_phi[:, p:] * psi
             return dphi, dpsi, total
@@ -366,10 +370,31 @@ def _blocks(n: int) -> Iterator[slice]:
         yield slice(start, min(start + _MOST_ROWS, n))
 
 
-def _part(auxiliary: Array | None, rows: slice, columns: slice) -> Array | None:
-    return None if auxiliary is None else auxiliary[rows, columns]
+def _triangle(n: int, with_auxiliary: bool) -> list[tuple[slice, slice, Array, Array | None]]:
+    """Return the lower triangle by columns, the rows from their first on, and transposed room for k and more."""
+    shapes = [(block.stop - block.start, n - block.start) for block in _blocks(n)]
+    room = empty((sum(a * b for a, b in shapes), 1 + with_auxiliary))
+    parts, start = [], 0
+    for block, shape in zip(_blocks(n), shapes, strict=True):
+        stop = start + shape[0] * shape[1]
+        k, *more = (room[start:stop, i].reshape(shape) for i in range(1 + with_auxiliary))
+        parts.append((block, slice(block.start, n), k, more[0] if more else None))
+        start = stop
+    return parts
 
 
-@lru_cache(maxsize=2 * _MOST_ROWS)
-def _above_diagonal(n: int) -> NDArray[np.bool_]:
-    return np.triu(np.ones((n, n), dtype=bool), 1)
+def _shaped(derivatives: list[float], values: Sequence[Array]) -> list[Array]:
+    return [np.full(value.shape, g) for value, g in zip(values, derivatives, strict=True)]
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _take_pairs(dK, first, k, S):
+    """Write the columns of dK from the first on, below the diagonal, as rows of S; return Σ S ∘ k."""
+    total = 0.0
+    for i in range(S.shape[0]):
+        S[i, : i + 1] = 0.0  # no row moves away from itself, and each pair is met once
+        below, weights, to = dK[first + i + 1 :, first + i], k[i, i + 1 :], S[i, i + 1 :]
+        for j in range(to.size):
+            to[j] = below[j]
+            total += below[j] * weights[j]
+    return total

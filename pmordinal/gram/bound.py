@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmordinal.gram.base import Array, Kernel, Pullback
+from pmordinal.linalg import empty, fill_upper
 
 
 class Gram:
@@ -92,10 +93,15 @@ class Gram:
         return self.kernel.copy_diagonal(self.values, self.X)
 
     def pullback(self, dK: ArrayLike) -> list[Array]:
-        """Return the derivative in each parameter, given the symmetric derivative in `matrix`."""
+        """Return the derivative in each parameter, given the symmetric derivative in `matrix`.
+
+        The lower triangle of `dK` is read; there may be anything above it.
+        """
         dK = np.asarray(dK, dtype=np.float64)
         if dK.shape != (self.n, self.n):
             raise ValueError(f"dK must have shape {(self.n, self.n)}, got {dK.shape}")
+        if not self.kernel.reads_triangle:
+            dK = fill_upper(np.positive(dK, out=empty(dK.shape)))
         return self._square[1](dK)
 
 

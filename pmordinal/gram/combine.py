@@ -1,7 +1,7 @@
 """Kernels made of kernels: sums, products, scalings and powers.
 
 Numbers and ``pm.gp.cov.Constant`` terms stay numbers: no matrix is built for them, and a factor in
-front of one kernel costs one pass over the matrix.
+front of one kernel is left to that kernel.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,6 +16,7 @@ from pytensor.tensor.variable import TensorConstant, TensorVariable
 from pmordinal.gram.base import (
     Array,
     Builder,
+    DistanceKernel,
     Kernel,
     Lower,
     Pullback,
@@ -23,7 +24,7 @@ from pmordinal.gram.base import (
     is_scalar,
     revive,
 )
-from pmordinal.linalg import empty
+from pmordinal.linalg import empty, inner
 
 type Evaluated = tuple[Array, Pullback]
 
@@ -100,6 +101,10 @@ class Combination(Kernel):
 class SumKernel(Combination):
     """k = Σ kernels + Σ numbers."""
 
+    def __init__(self, kernels: Sequence[Kernel], numbers: Sequence[TensorVariable]) -> None:
+        super().__init__(kernels, numbers)
+        self.reads_triangle = not numbers and all(kernel.reads_triangle for kernel in kernels)
+
     def matrix(
         self, values: Sequence[Array], X: Array, Z: Array | None = None
     ) -> tuple[Array, Pullback]:
@@ -119,7 +124,7 @@ class SumKernel(Combination):
             else:
                 term, pull = kernel.matrix(part, X)
                 if K is None:
-                    K = _scaled(1.0, term) if kernel.keeps_matrix else term
+                    K = np.positive(term, out=empty(term.shape)) if kernel.keeps_matrix else term
                 else:
                     K += term
                 pulls.append(pull)
@@ -157,24 +162,40 @@ class ProductKernel(Combination):
 
     keeps_matrix = False
 
+    def __init__(self, kernels: Sequence[Kernel], numbers: Sequence[TensorVariable]) -> None:
+        super().__init__(kernels, numbers)
+        self.reads_triangle = len(kernels) == 1 and isinstance(kernels[0], DistanceKernel)
+
     @property
     def scale(self) -> tuple[TensorVariable, ...]:
         """The numbers, and the scales of the factors."""
         return (*self.numbers, *(p for kernel in self.kernels for p in kernel.scale))
 
+    def matrix(
+        self, values: Sequence[Array], X: Array, Z: Array | None = None
+    ) -> tuple[Array, Pullback]:
+        """Return K(X, Z) and its pullback; one kernel takes the numbers in front of it into its own."""
+        if Z is not None or len(self.kernels) > 1:
+            return super().matrix(values, X, Z)
+        (part,), numbers = self._split(values)
+        scale = float(np.prod([number.item() for number in numbers]))
+        K, pull = self.kernels[0].scaled(scale, part, X)
+
+        def pullback(dK: Array) -> list[Array]:
+            *derivatives, by_scale = pull(dK)
+            return derivatives + _by_numbers(by_scale.item(), numbers)
+
+        return K, pullback
+
     def _combine(self, evaluated: list[Evaluated], numbers: Sequence[Array]) -> Evaluated:
         factors = [K for K, _ in evaluated]
         pullbacks = [pullback for _, pullback in evaluated]
-        scalars = [number.item() for number in numbers]
-        scale = float(np.prod(scalars))
-        if len(factors) == 1:
-            K = _scaled(scale, factors[0])
-        else:
-            K = factors[0] * factors[1]
-            for factor in factors[2:]:
-                K *= factor
-            if scalars:
-                K *= scale
+        scale = float(np.prod([number.item() for number in numbers]))
+        K = factors[0] * (factors[1] if len(factors) > 1 else scale)
+        for factor in factors[2:]:
+            K *= factor
+        if numbers and len(factors) > 1:
+            K *= scale
 
         def pullback(dK: Array) -> list[Array]:
             derivatives = []
@@ -182,12 +203,9 @@ class ProductKernel(Combination):
                 others = factors[:i] + factors[i + 1 :]
                 # Pullbacks are linear: the number in front multiplies a few derivatives, not dK.
                 derivatives += [g * scale for g in pull(reduce(np.multiply, others, dK))]
-            if scalars:
-                # Without a division: a factor may be zero.
-                inner = _inner(reduce(np.multiply, factors[1:], dK), factors[0])
-                for i, number in enumerate(numbers):
-                    rest = np.prod(scalars[:i] + scalars[i + 1 :])
-                    derivatives.append(np.full(number.shape, inner * rest))
+            if numbers:
+                by_scale = inner(reduce(np.multiply, factors[1:], dK), factors[0])
+                derivatives += _by_numbers(by_scale, numbers)
             return [np.asarray(g) for g in derivatives]
 
         return K, pullback
@@ -237,7 +255,7 @@ class PowerKernel(Kernel):
                 np.log(base, out=log, where=base > 0.0)
                 np.copyto(log, 0.0, where=base == 0.0)
                 log *= K
-                derivatives.append(np.full(values[-1].shape, _inner(dK, log)))
+                derivatives.append(np.full(values[-1].shape, inner(dK, log)))
             return derivatives
 
         return K, pullback
@@ -308,20 +326,12 @@ def _nothing(dK: Array) -> list[Array]:
     return []
 
 
-def _scaled(scale: float, K: Array) -> Array:
-    """Return scale · K, in memory that is used again where there is much of it."""
-    return np.multiply(scale, K, out=empty(K.shape) if K.ndim == 2 else None)
-
-
-def _inner(A: Array, B: Array) -> float:
-    """Return Σ A ∘ B without a product of their size."""
-    if A.ndim == 1:
-        return float(A @ B)
-    if A.flags.f_contiguous and B.flags.f_contiguous:
-        A, B = A.T, B.T
-    if A.flags.c_contiguous and B.flags.c_contiguous:
-        return float(np.dot(A.ravel(), B.ravel()))
-    return float(np.einsum("ij,ij->", A, B))
+def _by_numbers(by_scale: float, numbers: Sequence[Array]) -> list[Array]:
+    """Return the derivatives in numbers, given that in their product: without a division by any."""
+    others = [
+        np.prod([x.item() for x in (*numbers[:i], *numbers[i + 1 :])]) for i in range(len(numbers))
+    ]
+    return [np.full(x.shape, by_scale * rest) for x, rest in zip(numbers, others, strict=True)]
 
 
 def _builder(combination: type[Combination]) -> Builder:

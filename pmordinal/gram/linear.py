@@ -180,6 +180,7 @@ class WhiteNoiseKernel(OneNumberKernel):
     """k = sigma² for a row with itself, zero between different rows, equal in value or not."""
 
     is_white = True
+    reads_triangle = True
 
     def matrix(
         self, values: Sequence[Array], X: Array, Z: Array | None = None

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from pymc.gp import cov
 
+from pmordinal.exponential import exponential
 from pmordinal.gram.base import (
     Array,
     Builder,
@@ -43,13 +44,11 @@ class PeriodicKernel(DistanceKernel):
 
     def profile(self, H: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
         """Overwrite H with k."""
-        np.exp(H, out=H)
+        exponential(H)
 
-    def slope(
-        self, dK: Array, K: Array, auxiliary: Array | None, own: Sequence[float], out: Array
-    ) -> None:
-        """Write dK ∘ k."""
-        np.multiply(dK, K, out=out)
+    def slope(self, dK: Array, k: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
+        """Overwrite dK with dK ∘ k."""
+        dK *= k
 
 
 def _build(cov_func: Any, lower: Lower) -> Kernel | None:

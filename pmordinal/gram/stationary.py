@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from pymc.gp import cov
 
+from pmordinal.exponential import exponential
 from pmordinal.gram.base import (
     Array,
     Builder,
@@ -22,6 +23,7 @@ from pmordinal.gram.base import (
     is_scalar,
     sum_to,
 )
+from pmordinal.linalg import inner
 
 
 class ScaledDistanceKernel(DistanceKernel):
@@ -48,13 +50,11 @@ class ExpQuadKernel(ScaledDistanceKernel):
 
     def profile(self, H: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
         """Overwrite H with k."""
-        np.exp(H, out=H)
+        exponential(H)
 
-    def slope(
-        self, dK: Array, K: Array, auxiliary: Array | None, own: Sequence[float], out: Array
-    ) -> None:
-        """Write dK ∘ k."""
-        np.multiply(dK, K, out=out)
+    def slope(self, dK: Array, k: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
+        """Overwrite dK with dK ∘ k."""
+        dK *= k
 
 
 class ExponentialKernel(ScaledDistanceKernel):
@@ -71,19 +71,17 @@ class ExponentialKernel(ScaledDistanceKernel):
         np.multiply(H, -2.0, out=r)
         np.sqrt(r, out=r)
         np.multiply(r, -self.rate, out=H)
-        np.exp(H, out=H)
+        exponential(H)
 
-    def slope(
-        self, dK: Array, K: Array, auxiliary: Array | None, own: Sequence[float], out: Array
-    ) -> None:
-        """Write dK ∘ rate k / r, zero where r = 0."""
+    def slope(self, dK: Array, k: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
+        """Overwrite dK with dK ∘ rate k / r, zero where r = 0."""
         r = auxiliary
         assert r is not None
-        np.multiply(dK, K, out=out)
-        out *= self.rate
+        dK *= k
+        dK *= self.rate
         apart = r > 0.0
-        np.divide(out, r, out=out, where=apart)
-        np.copyto(out, 0.0, where=~apart)
+        np.divide(dK, r, out=dK, where=apart)
+        np.copyto(dK, 0.0, where=~apart)
 
 
 class Matern12Kernel(ExponentialKernel):
@@ -104,17 +102,15 @@ class Matern32Kernel(ScaledDistanceKernel):
         H *= -6.0
         np.sqrt(H, out=H)
         np.negative(H, out=decay)
-        np.exp(decay, out=decay)
+        exponential(decay)
         H += 1.0
         H *= decay
 
-    def slope(
-        self, dK: Array, K: Array, auxiliary: Array | None, own: Sequence[float], out: Array
-    ) -> None:
-        """Write dK ∘ 3 exp(−t)."""
+    def slope(self, dK: Array, k: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
+        """Overwrite dK with dK ∘ 3 exp(−t)."""
         assert auxiliary is not None
-        np.multiply(dK, auxiliary, out=out)
-        out *= 3.0
+        dK *= auxiliary
+        dK *= 3.0
 
 
 class Matern52Kernel(ScaledDistanceKernel):
@@ -129,7 +125,7 @@ class Matern52Kernel(ScaledDistanceKernel):
         H *= -10.0
         np.sqrt(H, out=H)
         np.negative(H, out=kept)
-        np.exp(kept, out=kept)
+        exponential(kept)
         quadratic = H * H
         quadratic *= kept
         quadratic /= 3.0
@@ -137,13 +133,11 @@ class Matern52Kernel(ScaledDistanceKernel):
         kept *= H
         np.add(kept, quadratic, out=H)
 
-    def slope(
-        self, dK: Array, K: Array, auxiliary: Array | None, own: Sequence[float], out: Array
-    ) -> None:
-        """Write dK ∘ 5/3 (1 + t) exp(−t)."""
+    def slope(self, dK: Array, k: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
+        """Overwrite dK with dK ∘ 5/3 (1 + t) exp(−t)."""
         assert auxiliary is not None
-        np.multiply(dK, auxiliary, out=out)
-        out *= 5.0 / 3.0
+        dK *= auxiliary
+        dK *= 5.0 / 3.0
 
 
 class RatQuadKernel(ScaledDistanceKernel):
@@ -158,26 +152,24 @@ class RatQuadKernel(ScaledDistanceKernel):
         np.multiply(H, -1.0 / alpha, out=u)
         np.log1p(u, out=H)
         H *= -alpha
-        np.exp(H, out=H)
+        exponential(H)
 
-    def slope(
-        self, dK: Array, K: Array, auxiliary: Array | None, own: Sequence[float], out: Array
-    ) -> None:
-        """Write dK ∘ k / (1 + u)."""
+    def slope(self, dK: Array, k: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
+        """Overwrite dK with dK ∘ k / (1 + u)."""
         assert auxiliary is not None
-        np.multiply(dK, K, out=out)
-        out /= 1.0 + auxiliary
+        dK *= k
+        dK /= 1.0 + auxiliary
 
     def own_derivatives(
-        self, dK: Array, K: Array, auxiliary: Array | None, own: Sequence[float]
+        self, dK: Array, k: Array, auxiliary: Array | None, own: Sequence[float]
     ) -> list[float]:
         """Return the derivative in alpha, Σ dK ∘ k (u / (1 + u) − log(1 + u))."""
         u = auxiliary
         assert u is not None
         weight = u / (1.0 + u)
         weight -= np.log1p(u)
-        weight *= K
-        return [float(np.einsum("ij,ij->", dK, weight))]
+        weight *= k
+        return [inner(dK, weight)]
 
 
 def _builder(kernel: type[ScaledDistanceKernel]) -> Builder:
