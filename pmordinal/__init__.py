@@ -31,6 +31,8 @@ _HOME = {
     "SemiSupervisedFit": "semisupervised",
     "sample_exact": "pseudomarginal",
     "sample_posterior": "sampling",
+    "Stack": "stacking",
+    "stack": "stacking",
     "load": "storage",
     "calibration": "diagnostics",
     "Comparison": "diagnostics",
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
     from pmordinal.sampling import sample_posterior
     from pmordinal.selection import select_features
     from pmordinal.semisupervised import SemiSupervisedFit
+    from pmordinal.stacking import Stack, stack
     from pmordinal.storage import load
 
 

@@ -138,14 +138,7 @@ class OrdinalFit:
             data = {"mean": ("obs", mean), "sd": ("obs", np.sqrt(var))}
             return xr.Dataset(data, coords=rows)
         probs = np.concatenate([self.posterior.probabilities(block) for block in self._blocks(X)])
-        if kind == "class":
-            return self.labels.decode(decide(probs, rule))
-        if kind == "rank":
-            return xr.DataArray(probs @ np.arange(self.labels.n_classes), rows, name="rank")
-        if kind == "cumulative":
-            names = {"threshold": self.labels.threshold_names}
-            return xr.DataArray(probs.cumsum(1)[:, :-1], rows | names, name="cumulative")
-        return xr.DataArray(probs, rows | {"class": self.labels.class_names}, name="probs")
+        return present(probs, self.labels, rows, kind, rule)
 
     def _blocks(self, X: np.ndarray) -> Iterator[np.ndarray]:
         """Yield new rows in blocks, so that what they need besides the result is bounded."""
@@ -256,6 +249,18 @@ class OrdinalFit:
             f"{self.status.seconds:.2f} s{state}"
         )
         return "\n".join(lines)
+
+
+def present(probs: np.ndarray, labels: Labels, rows: dict, kind: str, rule):
+    """Return class probabilities of rows as a kind of prediction, see `OrdinalFit.predict`."""
+    if kind == "class":
+        return labels.decode(decide(probs, rule))
+    if kind == "rank":
+        return xr.DataArray(probs @ np.arange(labels.n_classes), rows, name="rank")
+    if kind == "cumulative":
+        names = {"threshold": labels.threshold_names}
+        return xr.DataArray(probs.cumsum(1)[:, :-1], rows | names, name="cumulative")
+    return xr.DataArray(probs, rows | {"class": labels.class_names}, name="probs")
 
 
 def decide(probs: np.ndarray, rule) -> np.ndarray:
