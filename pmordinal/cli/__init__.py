@@ -1,4 +1,4 @@
-"""The command line: ``pmordinal demo | fit | predict | compare | modl``.
+"""The command line: ``pmordinal demo | fit | predict | compare | modl | bench``.
 
 One file a command, listed in `COMMANDS`. Heavy imports happen when a command runs, so that ``--help`` and ``modl`` do
 not wait for PyMC. An error is one line on stderr and a non-zero exit code.
@@ -13,13 +13,14 @@ import warnings
 from importlib.metadata import version
 from typing import NoReturn
 
+from pmordinal.cli.bench import BENCH
 from pmordinal.cli.compare import COMPARE
 from pmordinal.cli.demo import DEMO
 from pmordinal.cli.fit import FIT
 from pmordinal.cli.modl import MODL
 from pmordinal.cli.predict import PREDICT
 
-COMMANDS = {command.name: command for command in (DEMO, FIT, PREDICT, COMPARE, MODL)}
+COMMANDS = {command.name: command for command in (DEMO, FIT, PREDICT, COMPARE, MODL, BENCH)}
 
 
 class Parser(argparse.ArgumentParser):

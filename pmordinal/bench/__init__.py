@@ -1,0 +1,1 @@
+"""The papers' experiments, and every method on them: ``pmordinal bench``."""

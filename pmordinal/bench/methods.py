@@ -1,0 +1,217 @@
+"""The methods of the bench by name: Gaussian processes, the recommended default, and baselines.
+
+A Gaussian process is named ``engine[:objective]`` and then, each behind a hyphen, ``matern52``, ``matern12``, … for
+another covariance than the squared exponential, ``ard`` for one length-scale an attribute, ``flat`` for no priors.
+``linear`` is EP with a linear predictor: a cumulative probit model whose ridge is chosen by the evidence.
+
+The recommended default, ``best``, is `pmordinal.stack` of four EP fits: squared exponential, exponential, squared
+exponential with ARD, linear. Its weights come from the leave-one-out predictions of the training labels.
+"""
+
+import importlib.util
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pymc as pm
+
+from pmordinal import checks
+from pmordinal.bench import baselines
+from pmordinal.bench.base import Clock, Prediction, Split
+from pmordinal.engines import ENGINES
+from pmordinal.errors import ConvergenceWarning
+from pmordinal.fitted import OrdinalFit
+from pmordinal.fitting import fit
+from pmordinal.models import gp_model
+from pmordinal.objectives import OBJECTIVES
+from pmordinal.semisupervised import SemiSupervisedFit
+from pmordinal.stacking import stack
+
+KERNELS = {
+    kind.__name__.lower(): kind
+    for kind in (pm.gp.cov.Matern12, pm.gp.cov.Matern32, pm.gp.cov.Matern52)
+}
+CANDIDATES = ("ep", "ep-matern12", "ep-ard", "linear")
+ABLATION = (*CANDIDATES, "ep-chosen", "ep-average", "best")  # the lines of one task of `best`
+
+Method = Callable[[Split], list[Prediction]]
+
+
+def method(name: str) -> Method:
+    """Return the method of that name; raise where there is none."""
+    if name == "best":
+        return _best
+    if name in BASELINES:
+        return BASELINES[name]
+    if name in SEMISUPERVISED:
+        return lambda split: _semisupervised(name, split)
+    _parsed(name)
+    return lambda split: [_predict(name, split)]
+
+
+def lines(name: str) -> tuple[str, ...]:
+    """Return the names of the lines that one task of a method gives."""
+    if name == "best":
+        return ABLATION
+    if name in SEMISUPERVISED:
+        return f"{name}-supervised", f"{name}-labels", name
+    return (name,)
+
+
+def missing_package(name: str) -> str | None:
+    """Return the package that a method needs and that is not installed."""
+    needed = {"mord": "mord", "gpflow": "gpflow", "gpr": "sklearn", "sklearn-gpc": "sklearn"}.get(
+        name
+    )
+    return needed if needed and importlib.util.find_spec(needed) is None else None
+
+
+def _parsed(name: str) -> tuple[str, str | None, dict, bool]:
+    """Return engine, objective, options of the model and whether priors are used."""
+    if name == "linear":
+        return "ep", None, {}, True
+    head, *flags = name.split("-")
+    engine, _, objective = head.partition(":")
+    known = [*ENGINES, "best", "linear", *BASELINES, *SEMISUPERVISED]
+    if engine not in ENGINES or set(flags) - {*KERNELS, "ard", "flat"}:
+        raise ValueError(
+            f"there is no method {name!r}: choose from {', '.join(known)}; engines take :objective and then "
+            f"-{', -'.join((*KERNELS, 'ard', 'flat'))}"
+        )
+    if objective:
+        checks.one_of("objective", objective, list(OBJECTIVES))
+    kernels = [KERNELS[flag] for flag in flags if flag in KERNELS]
+    options = {"cov_func": kernels[0] if kernels else None, "ard": "ard" in flags}
+    return engine, objective or None, options, "flat" not in flags
+
+
+def _fit(name: str, split: Split, start: dict | None = None) -> OrdinalFit:
+    """Return the fit of a Gaussian process to the training rows."""
+    engine, objective, model_options, priors = _parsed(name)
+    if name == "linear":
+        model_options = _linear_predictor(split.X.shape[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the line of results says so
+        model = gp_model(
+            split.X,
+            split.y,
+            engine=engine,
+            objective=objective,
+            categories=range(split.n_classes),
+            **model_options,
+        )
+        options: dict[str, Any] = {"seed": split.seed, "progressbar": False}
+        return _finished(fit(model, priors=priors, start=start, **options))
+
+
+def _finished(fitted: OrdinalFit) -> OrdinalFit:
+    """Return a fit that went to its end: half a one, after Ctrl-C, is not a result."""
+    if fitted.status.interrupted:
+        raise KeyboardInterrupt
+    return fitted
+
+
+def _linear_predictor(d: int) -> dict:
+    """Return the options of a model with a linear predictor and unit noise: coefficients ~ N(0, amplitude²)."""
+    return {
+        "cov_func": pm.gp.cov.Linear(d, c=0.0),
+        "amplitude": pm.LogNormal.dist(-0.5 * np.log(d), 1.0),
+        "noise": 1.0,
+        "standardize": True,
+    }
+
+
+def _from_isotropic(point: dict[str, np.ndarray], d: int) -> dict[str, np.ndarray]:
+    """Return where ARD starts: all length-scales at the common one."""
+    return point | {"lengthscale": np.full(d, point["lengthscale"])}
+
+
+def _predict(name: str, split: Split) -> Prediction:
+    clock, evaluations, start = Clock(), 0, None
+    with clock.running():
+        if "-ard" in name:
+            common = _fit(name.replace("-ard", ""), split)
+            evaluations, start = (
+                common.status.evaluations,
+                _from_isotropic(common.point, split.X.shape[1]),
+            )
+        fitted = _fit(name, split, start)
+        probs = fitted.predict(split.Xnew).to_numpy()
+    evaluations += fitted.status.evaluations
+    return Prediction(name, probs, clock, evaluations, fitted.status.converged)
+
+
+def _best(split: Split) -> list[Prediction]:
+    """Return the predictions of every candidate, of the best one, of their mean, and of the mixture."""
+    d = split.X.shape[1]
+    fits: dict[str, OrdinalFit] = {}
+    singles: list[Prediction] = []
+    total = Clock()
+    with total.running():
+        for name in CANDIDATES:
+            clock = Clock()
+            with clock.running():
+                start = _from_isotropic(fits["ep"].point, d) if "-ard" in name else None
+                fits[name] = _fit(name, split, start)
+                probs = fits[name].predict(split.Xnew).to_numpy()
+            status = fits[name].status
+            singles.append(Prediction(name, probs, clock, status.evaluations, status.converged))
+        weights = stack(fits).weights
+        probs = np.tensordot(weights, [p.probs for p in singles], 1)
+    mean = np.mean([p.probs for p in singles], axis=0)
+    scores = {name: fit.posterior.leave_one_out.value.sum() for name, fit in fits.items()}
+    top = max(scores, key=lambda name: scores[name])
+    evaluations = sum(p.evaluations or 0 for p in singles)
+    converged = all(p.converged for p in singles)
+    shown = " ".join(f"{name} {weight:.3f}" for name, weight in weights.items())
+    of_top = singles[CANDIDATES.index(top)].probs
+    return [
+        *singles,
+        Prediction("ep-chosen", of_top, total, evaluations, converged, top),
+        Prediction("ep-average", mean, total, evaluations, converged),
+        Prediction("best", probs, total, evaluations, converged, shown),
+    ]
+
+
+def _semisupervised(name: str, split: Split) -> list[Prediction]:
+    """Return what the same model says without and with learning from the new rows, and its final labels."""
+    flags = name.split("-")[1:]
+    objective = "bound" if "bound" in flags else None
+    labels = np.concatenate([split.y.astype(float), np.full(len(split.Xnew), np.nan)])
+    rows = np.concatenate([split.X, split.Xnew])
+    found: list[Prediction] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "no row is labelled", UserWarning)
+        model = gp_model(rows, labels, categories=range(split.n_classes))
+        told: dict[str, Any] = {"proportions": split.proportions} if "gamma" in flags else {}
+        ways: dict[str, dict[str, Any]] = {
+            f"{name}-supervised": {},
+            name: {"semisupervised": True, **told},
+        }
+        for line, options in ways.items():
+            clock = Clock()
+            with clock.running():
+                fitted = _finished(
+                    fit(model, objective, priors="flat" not in flags, progressbar=False, **options)
+                )
+                probs = fitted.predict(split.Xnew).to_numpy()
+            end: dict[str, Any] = {
+                "evaluations": fitted.status.evaluations,
+                "converged": fitted.status.converged,
+            }
+            if isinstance(fitted, SemiSupervisedFit):
+                hard = np.eye(split.n_classes)[fitted.unlabeled_codes]
+                found.append(Prediction(f"{name}-labels", hard, clock, **end, is_hard=True))
+            found.append(Prediction(line, probs, clock, **end))
+    return found
+
+
+SEMISUPERVISED = ("ssgpor", "ssgpor-gamma", "ssgpor-flat", "ssgpor-flat-bound")
+BASELINES: dict[str, Method] = {
+    "gpr": baselines.regression,
+    "sklearn-gpc": baselines.classification,
+    "mord": baselines.mord,
+    "gpflow": baselines.gpflow,
+}

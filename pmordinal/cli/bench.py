@@ -1,0 +1,64 @@
+"""``pmordinal bench``: the papers' experiments."""
+
+import argparse
+from pathlib import Path
+
+from pmordinal import tables
+from pmordinal.cli.base import Command, show_progress
+
+SUITES = ("gpor", "plsor", "loo", "ssgpor", "modl")
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--suite", required=True, choices=SUITES, help="whose experiment")
+    parser.add_argument("--data", type=Path, required=True, help="folder with chu/, large/, modl/")
+    parser.add_argument("--sets", type=tables.split, help="default: all that are there")
+    parser.add_argument(
+        "--engines",
+        type=tables.split,
+        help="methods, e.g. ep,ep:loo,plsor,best,linear,gpr,sklearn-gpc,mord; default: the paper's",
+    )
+    parser.add_argument("--bins", type=tables.split, help="numbers of classes; default: 5,10")
+    parser.add_argument("--partitions", type=int, help="the first so many; default: the paper's")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("bench"), help="folder of the results (default: bench)"
+    )
+    parser.add_argument("--retry", action="store_true", help="run again what failed before")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def _run(options: argparse.Namespace) -> None:
+    from pmordinal.bench.report import write
+    from pmordinal.bench.run import run, warn
+    from pmordinal.bench.suites import SUITES as suites
+
+    suite = suites[options.suite]
+    bins = None if options.bins is None else [int(number) for number in options.bins]
+    tasks = suite.tasks(options.data, options.sets, bins, options.partitions, options.engines)
+    options.out.mkdir(parents=True, exist_ok=True)
+    file = options.out / f"{suite.name}.csv"
+    table = run(
+        suite,
+        options.data,
+        file,
+        tasks,
+        options.jobs,
+        retry=options.retry,
+        progressbar=show_progress(options),
+        say=warn,
+    )
+    for path in (file, *write(suite.name, table, options.out, options.typed)):
+        print(path)
+
+
+BENCH = Command(
+    name="bench",
+    help="run the papers' experiments and set the results beside theirs",
+    arguments=_arguments,
+    run=_run,
+    examples=(
+        "pmordinal bench --suite gpor --data data --sets diabetes,machine --jobs 4",
+        "pmordinal bench --suite loo --data data --engines ep:loo,best,linear --partitions 5",
+    ),
+)
