@@ -94,19 +94,30 @@ def test_predictive_intervals_of_laplace_are_too_short_where_noise_is_small(resu
     assert covered > 0.75
 
 
-@pytest.mark.parametrize("name", ["ep", "laplace"])
-@pytest.mark.parametrize("noise", [0.5, 0.1])
-def test_class_probabilities_are_calibrated(results, name, noise):
-    """In each tenth of the predicted probabilities the class comes as often as predicted."""
-    _, _, probs, labels = results[name, noise]
+def reliability(probs, labels):
+    """Return, for each tenth of the predicted probabilities, their mean, how often the class came, and the count."""
     forecast = probs.ravel()
     happened = (labels[:, None] == np.arange(4)).ravel()
     bins = np.minimum((10 * forecast).astype(int), 9)
-    for k in range(10):
-        of_bin = bins == k
-        if of_bin.sum() < 200:
-            continue
-        p = forecast[of_bin]
+    parts = [(forecast[bins == k], happened[bins == k]) for k in range(10)]
+    return [(p.mean(), h.mean(), p.size) for p, h in parts if p.size >= 200]
+
+
+@pytest.mark.parametrize(("name", "noise"), [("ep", 0.5), ("ep", 0.1), ("laplace", 0.5)])
+def test_class_probabilities_are_calibrated(results, name, noise):
+    """In each tenth of the predicted probabilities the class comes as often as predicted."""
+    for predicted, observed, size in reliability(*results[name, noise][2:]):
         # rows of one set depend on each other, five at most: errors up to √5 as large
-        error = np.sqrt(NEW * np.sum(p * (1 - p))) / p.size
-        assert abs(happened[of_bin].mean() - p.mean()) < 4 * error, (k, name, noise)
+        error = np.sqrt(NEW * predicted * (1 - predicted) / size)
+        assert abs(observed - predicted) < 4 * error, predicted
+
+
+def test_class_probabilities_of_laplace_are_off_where_noise_is_small(results):
+    """The mode of a flat-topped posterior lies near an edge of the class: docs/engines.md gives the sizes."""
+
+    def error(name):
+        rows = reliability(*results[name, 0.1][2:])
+        return np.average([abs(p - h) for p, h, _ in rows], weights=[n for *_, n in rows])
+
+    assert error("ep") < 0.01
+    assert 0.02 < error("laplace") < 0.06
