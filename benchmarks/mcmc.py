@@ -129,7 +129,7 @@ def main():
     parser.add_argument("--n", type=int, default=100)
     parser.add_argument("--engines", nargs="*", default=["ep", "laplace", "plsor"])
     parser.add_argument("--draws", type=int, default=1000)
-    parser.add_argument("--tune", type=int, default=1000)
+    parser.add_argument("--tune", type=int, default=500)
     parser.add_argument("--plain-draws", type=int, default=300)
     parser.add_argument("--no-plain", action="store_true")
     parser.add_argument("--no-cold", action="store_true")
@@ -148,6 +148,8 @@ def main():
             lambda engine=engine: pmo.gp_model(X, y, engine=engine),
             draws=arguments.draws,
             tune=arguments.tune,
+            init="jitter+adapt_full",
+            target_accept=0.7,
             **common,
         )
         seconds = evaluation_seconds(model, tree)

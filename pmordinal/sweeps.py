@@ -27,47 +27,23 @@ SUMS = {"reassoc", "contract"}  # in any order: they become vector instructions
 P, S, ALPHA, H, A_II, C, LAM, P_NEW, GAP = range(9)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=SUMS)
-def _A_times(off, S, diagonal, x):
-    """Return A x from the lower triangle of B⁻¹, see `linalg.SiteCovariance`."""
-    n = x.size
-    u, y = np.empty(n), np.zeros(n)
-    for i in range(n):
-        u[i] = x[i] / S[i]
-    for j in range(n):
-        left, total = u[j], 0.0
-        for i in range(j + 1, n):
-            entry = off[i, j]
-            y[i] += entry * left
-            total += entry * u[i]
-        y[j] += total
-    for i in range(n):
-        y[i] = diagonal[i] * x[i] - y[i] / S[i]
-    return y
+@njit(cache=True, nogil=True, error_model="numpy")
+def _covariance(A, S, diagonal, squared):
+    """Overwrite A, B⁻¹ by its lower triangle, with the posterior covariance; write A_ij², zero for i = j.
 
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=SUMS)
-def _A_squared_times(off, W, x):
-    """Return Σ_{j≠i} A_ij² x_j, likewise."""
-    n = x.size
-    u, y = np.empty(n), np.zeros(n)
-    for i in range(n):
-        u[i] = x[i] / W[i]
+    See `linalg.SiteCovariance`.
+    """
+    n = S.size
     for j in range(n):
-        left, total = u[j], 0.0
+        A[j, j], squared[j, j] = diagonal[j], 0.0
         for i in range(j + 1, n):
-            entry = float(off[i, j])
-            entry *= entry
-            y[i] += entry * left
-            total += entry * u[i]
-        y[j] += total
-    for i in range(n):
-        y[i] /= W[i]
-    return y
+            A[i, j] /= -S[i] * S[j]
+            A[j, i] = A[i, j]
+            squared[i, j] = squared[j, i] = A[i, j] * A[i, j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _close_gaps(off, W, root, a, by_site, rtol):
+def _close_gaps(A, squared, a, by_site, rtol):
     """Return the changes of p and of z that close the gaps to first order.
 
     In that order the sites of `by_site` are diag B⁻¹, the cavities' variances λ, the shrinkage D,
@@ -78,7 +54,7 @@ def _close_gaps(off, W, root, a, by_site, rtol):
     u, none = np.zeros(n), np.zeros(n)
     directions, images = np.empty((PRODUCTS, n)), np.empty((PRODUCTS, n))
     dz, r, image = np.empty(n), np.empty(n), np.empty(n)
-    _respond(off, W, root, a, by_site, none, by_site[6], dz, r)
+    _respond(A, squared, by_site, none, by_site[6], dz, r)
     for i in range(n):
         r[i] = a[i] * (by_site[5, i] - r[i])
     target = rtol * np.sqrt(_dot(r, r))
@@ -88,7 +64,7 @@ def _close_gaps(off, W, root, a, by_site, rtol):
         direction = directions[k]
         for i in range(n):
             direction[i] = r[i]
-        _respond(off, W, root, a, by_site, r / a, none, dz, image)
+        _respond(A, squared, by_site, r / a, none, dz, image)
         for i in range(n):
             image[i] = r[i] + a[i] * image[i]
         for j in range(k):
@@ -104,19 +80,20 @@ def _close_gaps(off, W, root, a, by_site, rtol):
             u[i] += step * direction[i]
             r[i] -= step * images[k, i]
     dp = u / a
-    _respond(off, W, root, a, by_site, dp, by_site[6], dz, image)
+    _respond(A, squared, by_site, dp, by_site[6], dz, image)
     return dp, dz
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _respond(off, W, root, a, by_site, dp, slope_gap, dz, new):
+def _respond(A, squared, by_site, dp, slope_gap, dz, new):
     """Write the changes of z and of −p that changes of the precisions and of the slopes bring."""
     c, lam, D, L3, L4 = by_site[0], by_site[1], by_site[2], by_site[3], by_site[4]
-    x = _A_squared_times(off, W, dp)
+    x, dh = np.empty(dp.size), np.empty(dp.size)
+    _times(squared, dp, x)
     for i in range(dp.size):
         x[i] /= -c[i] * c[i]  # the change of λ
         dz[i] = slope_gap[i] + 0.5 * L3[i] * x[i] / D[i]
-    dh = _A_times(off, root, a, dz)
+    _times(A, dz, dh)
     for i in range(dp.size):
         new[i] = (L3[i] * (dh[i] / D[i] - lam[i] * dz[i]) + 0.5 * L4[i] * x[i]) / (D[i] * D[i])
 
@@ -143,14 +120,15 @@ def _copy(A, to):
             to[i, j] = A[i, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=SUMS)
 def _times(K, x, y):
     """Write K x into y, for a symmetric K stored in full."""
     for i in range(x.size):
         y[i] = 0.0
     for j in range(x.size):
+        column, left = K[:, j], x[j]
         for i in range(x.size):
-            y[i] += x[j] * K[i, j]
+            y[i] += left * column[i]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -233,13 +211,13 @@ def _gaps(rows, alpha, p, a, p_new, gap):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _newton(off, state, arguments, rows, residual, tol, t):
+def _newton(A, squared, state, arguments, rows, residual, tol, t):
     """Move the sites by Newton steps on a model of the posterior; return whether they help.
 
     In the model h moves by A z exactly, and λ to first order in the change of p.
     """
     n = t.size
-    old, root, a = state[P], state[S], state[A_II]
+    old, a, g, x = state[P], state[A_II], np.empty(n), np.empty(n)
     p, z, p_new, gap = old.copy(), np.zeros(n), state[P_NEW].copy(), state[GAP].copy()
     alpha, spread, by_site = np.empty(n), np.empty(n), np.empty((7, n))
     lam, near_rows = state[LAM].copy(), rows.copy()
@@ -249,13 +227,13 @@ def _newton(off, state, arguments, rows, residual, tol, t):
             by_site[0, i], by_site[1, i], by_site[2, i] = state[C, i], lam[i], near_rows[14, i]
             by_site[3, i], by_site[4, i] = near_rows[3, i], near_rows[4, i]
             by_site[5, i], by_site[6, i] = p_new[i] - p[i], gap[i]
-        dp, dz = _close_gaps(off, old, root, a, by_site, min(0.1, residual))
+        dp, dz = _close_gaps(A, squared, a, by_site, min(0.1, residual))
         for i in range(n):
             p[i] = max(p[i] + dp[i], 0.1 * p[i])
             z[i] += dz[i]
             dp[i] = p[i] - old[i]
-        g = _A_times(off, root, a, z)
-        x = _A_squared_times(off, old, dp)
+        _times(A, z, g)
+        _times(squared, dp, x)
         for i in range(n):
             x[i] /= state[C, i] * state[C, i]
             lam[i] = state[LAM, i]
@@ -312,6 +290,7 @@ def fixed_point(where, K, bounds, noise, alpha, mean, var, tol, max_sweeps):
     arguments, rows = np.empty((6, n)), np.empty((16, n))
     state, t = np.empty((9, n)), np.empty(n)
     L, X = np.empty((n, n)).T, np.empty((n, n)).T
+    A, squared = np.empty((n, n)).T, np.empty((n, n)).T
     _times(K, alpha, t)
     for i in range(n):
         arguments[0, i], arguments[1, i] = bounds[0, i], bounds[1, i]
@@ -348,10 +327,10 @@ def fixed_point(where, K, bounds, noise, alpha, mean, var, tol, max_sweeps):
             near *= 0.1
         by_newton = residual < near
         if by_newton:
-            off = np.empty((n, n)).T
-            _copy(X, off)
-            routines.gram_of_columns(where, off)
-            by_newton = _newton(off, state, arguments, rows, residual, tol, t)
+            _copy(X, A)
+            routines.gram_of_columns(where, A)
+            _covariance(A, state[S], a, squared)
+            by_newton = _newton(A, squared, state, arguments, rows, residual, tol, t)
         if not by_newton:
             worse = residual > 0.9 * previous
             damping = max(0.6 * damping, 0.1) if worse else min(1.15 * damping, 1.0)
