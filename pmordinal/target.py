@@ -27,6 +27,7 @@ from pmordinal.threads import blas_threads
 # The graph is tiny (priors and transforms around one Op): interpreting it beats compiling it.
 INTERPRET = Mode(linker="py", optimizer="merge")
 WALL = 1e10  # what the optimiser sees where the objective is not finite
+DOUBTFUL = 10.0  # nats of estimated error, beyond which an evidence is not to be trusted
 GAIN, PATIENCE = 1e-3, 2  # rounds end when so many have gained less than this for each row
 
 type Report = Callable[[str], None]
@@ -282,13 +283,21 @@ class Target:
                 ConvergenceWarning,
                 stacklevel=3,
             )
+        missed = posterior.log_evidence_correction
+        if missed is not None and abs(missed) > DOUBTFUL:
+            warnings.warn(
+                f"the evidence is doubtful at the hyperparameters found: {self.problem.engine.name} estimates its own "
+                f"error at {missed:.0f} nats; compare with engine='ep', or give noise and length-scales tighter priors",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         return OrdinalFit(
             posterior=posterior,
             point=self.named_values(run.x),
             dims=dict(self.model.named_vars_to_dims),
             objective=self.problem.objective,
             objective_value=run.value,
-            status=replace(status, log_evidence_correction=posterior.log_evidence_correction),
+            status=replace(status, log_evidence_correction=missed),
             engine=self.problem.engine.name,
             labels=self.problem.labels,
             features=self.problem.features,

@@ -6,8 +6,9 @@ import numpy as np
 import pymc as pm
 import pytest
 from scipy import optimize
-from scipy.stats import norm
+from scipy.stats import multivariate_normal, norm
 
+import pmordinal as pmo
 from pmordinal.engines import Laplace
 from pmordinal.gram import Gram, lower
 from pmordinal.likelihood import OrdinalLikelihood
@@ -158,3 +159,54 @@ def test_memory_of_one_evaluation_with_gradient(rng):
     finally:
         tracemalloc.stop()
     assert peak <= 8 * 8 * n * n, f"{peak / (8 * n * n):.1f} matrices"
+
+
+# How far off the evidence is
+
+
+def test_correction_equals_the_dense_formula(rng):
+    """(1/8) Σ L⁗ A_ii² + Σ_ij L‴_i L‴_j (A_ii A_ij A_jj / 8 + A_ij³ / 12), by plain loops over A."""
+    gram, y, likelihood = problem(rng, ls=0.4)
+    post = Laplace()(gram, y, likelihood)
+    terms = likelihood.log_prob(y, post.mean)
+    A = np.linalg.inv(np.linalg.inv(gram.matrix) + np.diag(terms.curvature))
+    a, n = np.diag(A), len(A)
+    expected = (terms.d4 * a**2).sum() / 8
+    for i in range(n):
+        for j in range(n):
+            pair = a[i] * A[i, j] * a[j] / 8 + A[i, j] ** 3 / 12
+            expected += terms.d3[i] * terms.d3[j] * pair
+    assert post.log_evidence_correction == pytest.approx(expected, rel=1e-6)
+
+
+def test_correction_brings_the_evidence_nearer_to_the_truth(rng):
+    errors = []
+    for seed in range(6):
+        gram, y, likelihood = problem(np.random.default_rng(seed), n=6, noise=0.8)
+        post = Laplace()(gram, y, likelihood)
+        covariance = gram.matrix + likelihood.noise**2 * np.eye(6)
+        lower_edge, upper_edge = (np.clip(b, -30, 30) for b in likelihood.bounds(y))
+        truth = np.log(
+            multivariate_normal.cdf(
+                upper_edge,
+                np.zeros(6),
+                covariance,
+                lower_limit=lower_edge,
+                abseps=1e-9,
+                releps=1e-6,
+            )
+        )
+        errors.append(
+            (truth - post.log_evidence, truth - post.log_evidence - post.log_evidence_correction)
+        )
+    plain, corrected = np.abs(errors).max(0)
+    assert corrected < 0.2 * plain
+
+
+def test_a_doubtful_evidence_is_a_warning(rng):
+    X, y = rng.normal(size=(60, 3)), rng.integers(0, 5, 60)
+    model = pmo.gp_model(X, y, engine="laplace", categories=range(5))
+    where = {"noise": 0.03, "lengthscale": 0.5, "thresholds": [-0.9, -0.3, 0.3, 0.9]}
+    with pytest.warns(pmo.ConvergenceWarning, match="evidence is doubtful"):
+        fit = pmo.fit(model, start=where, optimize=False, progressbar=False)
+    assert abs(fit.status.log_evidence_correction) > 10
