@@ -65,9 +65,12 @@ def to_floats(x: pd.Series, name: str) -> np.ndarray:
             f"{name} cannot be read as numbers (dtype {x.dtype}): each argument must be a string or a real "
             "number; pass categorical=True to group it by labels"
         ) from error
+    except OverflowError:  # whole numbers of any size are objects
+        values = np.array([np.inf])
     if np.isinf(values).any():
         raise ValueError(
-            f"{name} contains infinity: replace it by a finite value, or by NaN to make it missing"
+            f"{name} contains infinity or a number beyond 1e308: replace it by a finite value, or by "
+            "NaN to make it missing"
         )
     return values
 

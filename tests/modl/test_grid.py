@@ -142,6 +142,7 @@ def test_many_categories_are_grouped():
         ([1, 2], [1, 2, 3], ValueError, "x has 2 rows and y has 3"),
         ([[1, 2]], [1], ValueError, "must be one column"),
         ([1, np.inf], [1, 2], ValueError, "x contains infinity"),
+        ([1, 10**400], [1, 2], ValueError, "x contains infinity"),
         ([1, 2], [1, np.inf], ValueError, "y contains infinity"),
         ([], [], ValueError, "no row has a value of y"),
         ([1, 2], ["a", "b"], TypeError, "ordered"),
