@@ -253,6 +253,8 @@ def _read(X: Any, name: str) -> tuple[list[str] | None, list[Any]]:
         raise TypeError(
             f"{name} is a sparse matrix, which Gaussian processes cannot use: pass X.toarray()"
         )
+    if getattr(getattr(X, "dtype", None), "names", None):
+        raise TypeError(f"{name} is an array of records: pass pd.DataFrame.from_records(X)")
     polars = type(X).__module__.startswith("polars")
     if polars and hasattr(X, "collect"):
         raise TypeError(f"{name} is a LazyFrame: pass X.collect()")
