@@ -32,7 +32,7 @@ def test_table(fits):
         assert table.loc[name, "elpd_loo"] == pytest.approx(pmo.loo(fit).elpd)
     correction = fits["ep"].posterior.log_evidence_correction
     assert table.loc["ep", "log_evidence_correction"] == pytest.approx(correction)
-    assert np.isnan(table.loc["laplace", "log_evidence_correction"])
+    assert np.isnan(table.loc["plsor", "log_evidence_correction"])
     assert "tv_max" not in table
 
 
