@@ -27,7 +27,7 @@ from pmordinal.threads import blas_threads
 # The graph is tiny (priors and transforms around one Op): interpreting it beats compiling it.
 INTERPRET = Mode(linker="py", optimizer="merge")
 WALL = 1e10  # what the optimiser sees where the objective is not finite
-DOUBTFUL = 10.0  # nats of estimated error, beyond which an evidence is not to be trusted
+DOUBTFUL = 30.0  # nats of estimated error, beyond which an evidence is not to be trusted
 GAIN, PATIENCE = 1e-3, 2  # rounds end when so many have gained less than this for each row
 
 type Report = Callable[[str], None]
