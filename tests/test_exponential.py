@@ -20,7 +20,9 @@ def test_the_last_place(lowest):
     )
     x = np.maximum(x, lowest)
     expected = np.exp(x)
-    assert np.max(np.abs(of(x) - expected) / np.spacing(expected)) <= 2.0  # NumPy has errors of its own
+    assert (
+        np.max(np.abs(of(x) - expected) / np.spacing(expected)) <= 2.0
+    )  # NumPy has errors of its own
 
 
 def test_at_the_ends():

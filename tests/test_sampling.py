@@ -133,7 +133,7 @@ def test_errors_say_what_to_do():
 
 
 def test_the_evidence_of_the_sampler_is_accurate_and_hardly_depends_on_the_last_call():
-    """The sampler's looser tolerance: below 1e-4 nats from the exact fixed point, along a wild path."""
+    """Value and gradient are those of a tighter fixed point from a cold start, along a wild path."""
     X, y = make_data(40)
     model = pmo.gp_model(X, y, ard=True)
     problem = find_evidence(model.logp()).op.problem
@@ -146,11 +146,11 @@ def test_the_evidence_of_the_sampler_is_accurate_and_hardly_depends_on_the_last_
         gram, likelihood = problem._at([ls], b, s)
         exact = tight(gram, problem.y, likelihood)
         slope = exact.evidence_gradient()
-        assert abs(value - exact.log_evidence) < 1e-4
+        assert abs(value - exact.log_evidence) < 1e-8
         np.testing.assert_allclose(
-            gradient.parameters[0], slope.parameters[0], atol=1e-2, rtol=1e-2
+            gradient.parameters[0], slope.parameters[0], atol=1e-6, rtol=1e-5
         )
-        np.testing.assert_allclose(gradient.thresholds, slope.thresholds, atol=0.05, rtol=1e-2)
+        np.testing.assert_allclose(gradient.thresholds, slope.thresholds, atol=1e-6, rtol=1e-5)
 
 
 @pytest.fixture(scope="module")
