@@ -22,7 +22,7 @@ from pmordinal.fields import Continuation
 from pmordinal.labels import Labels
 from pmordinal.linalg import half_solve
 from pmordinal.links import Link
-from pmordinal.ops import NumpyOp
+from pmordinal.ops import NumpyOp, ProblemOp
 from pmordinal.target import INTERPRET
 from pmordinal.threads import blas_threads
 
@@ -67,18 +67,13 @@ class Basis:
         return lambda f, values, rng: phi @ values[0]
 
 
-class BasisFactor(NumpyOp):
+class BasisFactor(ProblemOp):
     """L with L Lᵀ = I + w D ΦᵀΦ D, lower triangular.
 
     Parameters
     ----------
     problem : Basis
     """
-
-    __props__ = ("problem",)
-
-    def __init__(self, problem: Basis):
-        self.problem = problem
 
     def make_node(self, w, root):
         """Take the labels' precision and the diagonal of D."""
@@ -104,18 +99,13 @@ class BasisFactor(NumpyOp):
         return BasisFactorPullback(self.problem).make_node(cotangents[0], *outputs, *inputs).outputs
 
 
-class BasisFactorPullback(NumpyOp):
+class BasisFactorPullback(ProblemOp):
     """Derivatives of `BasisFactor`.
 
     Parameters
     ----------
     problem : Basis
     """
-
-    __props__ = ("problem",)
-
-    def __init__(self, problem: Basis):
-        self.problem = problem
 
     def make_node(self, dL, L, w, root):
         """Take the cotangent, the factor and its inputs."""

@@ -133,13 +133,7 @@ class ExactPosterior(Posterior):
     @cached_property
     def _conditional_variance(self) -> np.ndarray:
         """Variance of f_i given z, shape (n,)."""
-        return linalg.posterior_diagonal(
-            self.gram.matrix,
-            self.B_inverse_diagonal,
-            self.precision,
-            self.root_precision,
-            self.factor,
-        )
+        return self._site_variance()
 
     @cached_property
     def _means(self) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from pmordinal.columns import column_values, read_columns
 from pmordinal.levels import show
 
 LARGEST = 1e100  # entry of a row, whose square distances are numbers
@@ -93,7 +94,7 @@ class Features:
         >>> features.transform([[3.0]])
         array([[2.]])
         """
-        names, data = _read(X, name)
+        names, data = read_columns(X, name)
         wanted = [column.name for column in self.columns]
         if names is None:
             if len(data) != len(wanted):
@@ -115,7 +116,7 @@ class Features:
             data = [data[place[column]] for column in wanted]
         blocks = [
             _block(values, column, name)
-            for values, column in zip(map(_values, data), self.columns, strict=True)
+            for values, column in zip(map(column_values, data), self.columns, strict=True)
         ]
         return self._standardize(np.concatenate(blocks, axis=1), name)
 
@@ -221,11 +222,11 @@ def learn(X: Any, standardize: bool = False, name: str = "X") -> tuple[Features,
     array([[-1.,  0.],
            [ 1.,  0.]])
     """
-    names, data = _read(X, name)
+    names, data = read_columns(X, name)
     if names is None:
         names = [f"x{j}" for j in range(len(data))]
     _check_unique(names, name)
-    data = [_values(values) for values in data]
+    data = [column_values(values) for values in data]
     columns = tuple(
         Column(column, _levels(values, column, name))
         for column, values in zip(names, data, strict=True)
@@ -247,84 +248,12 @@ def learn(X: Any, standardize: bool = False, name: str = "X") -> tuple[Features,
     return features, features._standardize(matrix, name)
 
 
-def _read(X: Any, name: str) -> tuple[list[str] | None, list[Any]]:
-    """Return the column names (None for arrays) and the columns, each a Series or a 1-d array."""
-    if hasattr(X, "toarray") and hasattr(X, "nnz"):
-        raise TypeError(
-            f"{name} is a sparse matrix, which Gaussian processes cannot use: pass X.toarray()"
-        )
-    if getattr(getattr(X, "dtype", None), "names", None):
-        raise TypeError(f"{name} is an array of records: pass pd.DataFrame.from_records(X)")
-    polars = type(X).__module__.startswith("polars")
-    if polars and hasattr(X, "collect"):
-        raise TypeError(f"{name} is a LazyFrame: pass X.collect()")
-    names: list[str] | None
-    data: list[Any]
-    if isinstance(X, pd.DataFrame):
-        names = [str(column) for column in X.columns]
-        data = [X.iloc[:, j] for j in range(X.shape[1])]
-    elif polars and hasattr(X, "columns"):
-        names, data = list(X.columns), [X[column] for column in X.columns]
-    elif isinstance(X, pd.Series) or polars:
-        names, data = ([str(X.name)] if X.name not in (None, "") else None), [X]
-    else:
-        names, data = None, _columns_of_array(X, name)
-    if not data:
-        raise ValueError(f"{name} has no columns: pass at least one")
-    if len(data[0]) == 0:
-        raise ValueError(f"{name} has no rows: pass at least one")
-    return names, data
-
-
 def _check_unique(names: Sequence[str], name: str) -> None:
     if len(set(names)) < len(names):
         twice = [item for item in names if names.count(item) > 1]
         raise ValueError(
             f"{name} has more than one column named {twice[0]!r}: rename the column or the level"
         )
-
-
-def _values(column: Any) -> Any:
-    """Return a column as a NumPy or pandas array."""
-    if isinstance(column, np.ndarray):
-        return column
-    if isinstance(column, pd.Series):
-        array = column.array
-        return array.to_numpy() if isinstance(array, pd.arrays.NumpyExtensionArray) else array
-    kind = type(column.dtype).__name__
-    if kind == "Enum":
-        return pd.Categorical(column.to_list(), categories=column.dtype.categories.to_list())
-    if kind in ("Categorical", "String"):
-        return np.array(column.to_list(), dtype=object)
-    return column.to_numpy()
-
-
-def _columns_of_array(X: Any, name: str) -> list[np.ndarray]:
-    if isinstance(X, np.ma.MaskedArray):
-        X = np.array(X.tolist(), dtype=object)  # a masked entry becomes None, a missing value
-    try:
-        array = np.asarray(X)
-    except ValueError as error:
-        raise ValueError(
-            f"{name} has rows of different lengths: give every row the same number of columns"
-        ) from error
-    if array.ndim == 1:
-        array = array[:, None]
-    if array.ndim != 2:
-        raise ValueError(
-            f"{name} must have 2 dimensions (rows, columns), got shape {array.shape}: "
-            "reshape it to (n, d)"
-        )
-    if array.dtype.kind in "OUT":
-        array = array.astype(object)
-        try:
-            array = np.where(pd.isna(array), np.nan, array).astype(np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise TypeError(
-                f"{name} holds values that are not numbers ({error}): make them numbers, or pass "
-                "a DataFrame, whose text columns become one-hot columns"
-            ) from error
-    return list(array.T)
 
 
 def _levels(values: Any, column: str, name: str) -> tuple[str, ...] | None:

@@ -18,7 +18,7 @@ from pmordinal.gram import Gram, Kernel
 from pmordinal.labels import Labels
 from pmordinal.linalg import factor_psd
 from pmordinal.links import Link
-from pmordinal.ops import NumpyOp
+from pmordinal.ops import NumpyOp, ProblemOp
 from pmordinal.threads import blas_threads
 from pmordinal.whitening import Derivatives, Whitening
 
@@ -62,21 +62,7 @@ class Process:
         return draw
 
 
-class FieldOp(NumpyOp):
-    """Op of a `Process`.
-
-    Parameters
-    ----------
-    problem : Process
-    """
-
-    __props__ = ("problem",)
-
-    def __init__(self, problem: Process):
-        self.problem = problem
-
-
-class Spectrum(FieldOp):
+class Spectrum(ProblemOp):
     """Eigenvectors Q and roots s of the eigenvalues of K̃, from the kernel's parameters.
 
     What is differentiated is functions of K̃, for which Q and s stand: the cotangent of Q is taken to
@@ -109,7 +95,7 @@ class Spectrum(FieldOp):
         return SpectrumPullback(self.problem).make_node(cotangents[0], outputs[0], *inputs).outputs
 
 
-class SpectrumPullback(FieldOp):
+class SpectrumPullback(ProblemOp):
     """Derivatives by the kernel's parameters, for the derivative by K̃ in the basis Q."""
 
     def make_node(self, M, Q, *values):
@@ -129,7 +115,7 @@ class SpectrumPullback(FieldOp):
             cell[0] = np.asarray(part, dtype="float64").reshape(np.shape(x))
 
 
-class FieldFunction(FieldOp):
+class FieldFunction(ProblemOp):
     """A function of the coordinates v, the classes' centres, the labels' precision w, and Q, s."""
 
     def __init__(self, problem: Process):

@@ -9,22 +9,12 @@ import numpy as np
 from numba import njit
 
 from pmordinal import routines
-from pmordinal.links.probit import fill_rows
+from pmordinal.links.probit import arguments_of, fill_rows
 
 STEEP = 1e8  # curvature, in prior precisions, above which the start is no place to linearise
 FLOOR = 1e-4  # decrement below which a stalled iteration is at the rounding floor, not lost
 CLOSE, FAST = 1.0, 0.3  # decrement, and its rate of decrease, at which a factor is kept
 CONVERGED, STALLED, LOST, NOT_POSITIVE, TOO_STEEP = range(5)
-
-
-@njit(cache=True, nogil=True)
-def _times(K, x, y):
-    """Write K x into y, for a symmetric K stored in full."""
-    for i in range(x.size):
-        y[i] = 0.0
-    for j in range(x.size):
-        for i in range(x.size):
-            y[i] += x[j] * K[i, j]
 
 
 @njit(cache=True, nogil=True)
@@ -42,16 +32,9 @@ def _objective(arguments, f, alpha, rows):
 @njit(cache=True, nogil=True)
 def _factorise(where, K, rows, S, L):
     """Write √W and the Cholesky factor of I + S K S; return whether there is one."""
-    n = S.size
-    for i in range(n):
+    for i in range(S.size):
         S[i] = np.sqrt(max(rows[2, i], 1e-280))  # leave-one-out divides by it
-    for j in range(n):
-        for i in range(j):
-            L[i, j] = 0.0
-        for i in range(j, n):
-            L[i, j] = K[i, j] * S[i] * S[j]
-        L[j, j] += 1.0
-    return routines.cholesky(where, L)
+    return routines.factor_B(where, K, S, L)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -97,17 +80,14 @@ def find_mode(where, K, bounds, noise, start, tol, max_iterations):
         Cholesky factor of B there.
     """
     n = start.size
-    arguments, rows, other = np.empty((6, n)), np.empty((16, n)), np.empty((16, n))
+    arguments, rows, other = arguments_of(bounds, noise), np.empty((16, n)), np.empty((16, n))
     state, trial = np.zeros((4, n)), np.zeros((2, n))
     L = np.empty((n, n)).T
     alpha, f, S, x = state[0], state[1], state[2], state[3]
     for i in range(n):
-        arguments[0, i], arguments[1, i] = bounds[0, i], bounds[1, i]
-        arguments[2, i] = bounds[1, i] - bounds[0, i]
-        arguments[4, i], arguments[5, i] = noise, 0.0
         trial[0, i] = start[i]
     objective = _objective(arguments, f, alpha, rows)
-    _times(K, trial[0], trial[1])
+    routines.times(K, trial[0], trial[1])
     value = _objective(arguments, trial[1], trial[0], other)
     if value > objective:
         objective = value
@@ -128,13 +108,13 @@ def find_mode(where, K, bounds, noise, start, tol, max_iterations):
                 break
         for i in range(n):
             df[i] = rows[1, i] - alpha[i]
-        _times(K, df, x)
+        routines.times(K, df, x)
         for i in range(n):
             x[i] *= S[i]
         _solve(L, x)
         for i in range(n):
             da[i] = df[i] - S[i] * x[i]  # (I + W K)⁻¹ r
-        _times(K, da, df)
+        routines.times(K, da, df)
         square = 0.0
         for i in range(n):
             square += da[i] * df[i] + (S[i] * df[i]) ** 2

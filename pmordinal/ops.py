@@ -120,6 +120,20 @@ class IntervalLogProb(ValueWithGradient):
             cell[0] = np.asarray(value, dtype="float64")
 
 
+class ProblemOp(NumpyOp):
+    """Op of a problem: data and what is computed from them once.
+
+    Parameters
+    ----------
+    problem : hashable
+    """
+
+    __props__ = ("problem",)
+
+    def __init__(self, problem):
+        self.problem = problem
+
+
 class LinkQuantile(NumpyOp):
     """F⁻¹(p), elementwise, from both tails p and 1 − p so that neither loses its digits.
 
@@ -154,18 +168,13 @@ class LinkQuantile(NumpyOp):
         outputs[0][0] = np.where(low, *tails).astype("float64")
 
 
-class PriorLatent(NumpyOp):
+class PriorLatent(ProblemOp):
     """A draw f = R z of the Gaussian process at the training rows, R Rᵀ = K, from white noise z.
 
     Parameters
     ----------
     problem : Problem
     """
-
-    __props__ = ("problem",)
-
-    def __init__(self, problem: "Problem"):
-        self.problem = problem
 
     def make_node(self, z, *values):
         """Take white noise and the kernel's parameters."""

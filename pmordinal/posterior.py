@@ -185,16 +185,14 @@ class Posterior:
         """The diagonal of B⁻¹, 1 − W A: the share of its cavity that each site leaves, shape (n,)."""
         return np.diagonal(self.B_inverse).copy()
 
+    def _site_variance(self) -> np.ndarray:
+        K, c, W = self.gram.matrix, self.B_inverse_diagonal, self.precision
+        return linalg.posterior_diagonal(K, c, W, self.root_precision, self.factor)
+
     @cached_property
     def variance(self) -> np.ndarray:
         """Posterior variances A_ii, shape (n,)."""
-        return linalg.posterior_diagonal(
-            self.gram.matrix,
-            self.B_inverse_diagonal,
-            self.precision,
-            self.root_precision,
-            self.factor,
-        )
+        return self._site_variance()
 
     @cached_property
     def site_covariance(self) -> linalg.SiteCovariance:

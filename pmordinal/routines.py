@@ -41,12 +41,24 @@ def _call(typingctx, address, arguments):
 
 
 @njit(cache=True, nogil=True)
-def cholesky(where, A):
-    """Overwrite the lower triangle of A with its Cholesky factor; return whether there is one."""
+def _on_lower(routine, A):
+    """Call a routine that overwrites the lower triangle of A; return whether it succeeded."""
     numbers = np.array([A.shape[0], 0], dtype=np.int32)
     n = numbers.ctypes.data
-    _call(where[POTRF], (LETTERS.ctypes.data, n, A.ctypes.data, n, n + 4))
+    _call(routine, (LETTERS.ctypes.data, n, A.ctypes.data, n, n + 4))
     return numbers[1] == 0
+
+
+@njit(cache=True, nogil=True)
+def factor_B(where, K, S, L):
+    """Write the Cholesky factor of B = I + S K S, zero above its diagonal; return whether there is one."""
+    for j in range(S.size):
+        for i in range(j):
+            L[i, j] = 0.0
+        for i in range(j, S.size):
+            L[i, j] = K[i, j] * S[i] * S[j]
+        L[j, j] += 1.0
+    return _on_lower(where[POTRF], L)
 
 
 @njit(cache=True, nogil=True)
@@ -85,7 +97,15 @@ def triangular_inverse(where, A):
 @njit(cache=True, nogil=True)
 def gram_of_columns(where, A):
     """Overwrite a lower triangular A with the lower triangle of Aᵀ A."""
-    numbers = np.array([A.shape[0], 0], dtype=np.int32)
-    n = numbers.ctypes.data
-    _call(where[LAUUM], (LETTERS.ctypes.data, n, A.ctypes.data, n, n + 4))
-    return numbers[1] == 0
+    return _on_lower(where[LAUUM], A)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def times(K, x, y):
+    """Write K x into y, for a symmetric K stored in full."""
+    for i in range(x.size):
+        y[i] = 0.0
+    for j in range(x.size):
+        column, left = K[:, j], x[j]
+        for i in range(x.size):
+            y[i] += left * column[i]

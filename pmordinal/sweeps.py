@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from pmordinal import routines
-from pmordinal.links.probit import fill_rows
+from pmordinal.links.probit import arguments_of, fill_rows
 
 NEAR = 1.0  # residual below which Newton steps pay
 FLOOR = 1e-4  # residual below which a stalled iteration is at the rounding floor, not lost
@@ -89,11 +89,11 @@ def _respond(A, squared, by_site, dp, slope_gap, dz, new):
     """Write the changes of z and of −p that changes of the precisions and of the slopes bring."""
     c, lam, D, L3, L4 = by_site[0], by_site[1], by_site[2], by_site[3], by_site[4]
     x, dh = np.empty(dp.size), np.empty(dp.size)
-    _times(squared, dp, x)
+    routines.times(squared, dp, x)
     for i in range(dp.size):
         x[i] /= -c[i] * c[i]  # the change of λ
         dz[i] = slope_gap[i] + 0.5 * L3[i] * x[i] / D[i]
-    _times(A, dz, dh)
+    routines.times(A, dz, dh)
     for i in range(dp.size):
         new[i] = (L3[i] * (dh[i] / D[i] - lam[i] * dz[i]) + 0.5 * L4[i] * x[i]) / (D[i] * D[i])
 
@@ -120,17 +120,6 @@ def _copy(A, to):
             to[i, j] = A[i, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=SUMS)
-def _times(K, x, y):
-    """Write K x into y, for a symmetric K stored in full."""
-    for i in range(x.size):
-        y[i] = 0.0
-    for j in range(x.size):
-        column, left = K[:, j], x[j]
-        for i in range(x.size):
-            y[i] += left * column[i]
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
 def _ask(rows, p_new):
     """Write the site precisions that match moments, none of them negligible."""
@@ -153,18 +142,12 @@ def _solve(where, K, t, state, L, X):
     a, c, lam = state[A_II], state[C], state[LAM]
     for i in range(n):
         root[i] = np.sqrt(p[i])
-    for j in range(n):
-        for i in range(j):
-            L[i, j] = 0.0
-        for i in range(j, n):
-            L[i, j] = K[i, j] * root[i] * root[j]
-        L[j, j] += 1.0
-    if not routines.cholesky(where, L):
+    if not routines.factor_B(where, K, root, L):
         return False
     _copy(L, X)
     routines.triangular_inverse(where, X)
     v, x = np.empty(n), np.zeros(n)
-    _times(K, t, v)
+    routines.times(K, t, v)
     for j in range(n):  # B⁻¹ S K t = Xᵀ (X S K t)
         left = root[j] * v[j]
         for i in range(j, n):
@@ -176,7 +159,7 @@ def _solve(where, K, t, state, L, X):
             total += X[i, j] * x[i]
         c[j] = square  # diag B⁻¹
         alpha[j] += t[j] - root[j] * total
-    _times(K, alpha, h)
+    routines.times(K, alpha, h)
     for i in range(n):
         shrunk, k = 1.0 - c[i], K[i, i]
         if shrunk < 1e-5 and p[i] * k < 1.0:  # 1 − p A = diag B⁻¹ has lost its digits
@@ -232,8 +215,8 @@ def _newton(A, squared, state, arguments, rows, residual, tol, t):
             p[i] = max(p[i] + dp[i], 0.1 * p[i])
             z[i] += dz[i]
             dp[i] = p[i] - old[i]
-        _times(A, z, g)
-        _times(squared, dp, x)
+        routines.times(A, z, g)
+        routines.times(squared, dp, x)
         for i in range(n):
             x[i] /= state[C, i] * state[C, i]
             lam[i] = state[LAM, i]
@@ -287,15 +270,13 @@ def fixed_point(where, K, bounds, noise, alpha, mean, var, tol, max_sweeps):
         Cholesky factor of B and its inverse.
     """
     n = alpha.size
-    arguments, rows = np.empty((6, n)), np.empty((16, n))
+    arguments, rows = arguments_of(bounds, noise), np.empty((16, n))
     state, t = np.empty((9, n)), np.empty(n)
     L, X = np.empty((n, n)).T, np.empty((n, n)).T
     A, squared = np.empty((n, n)).T, np.empty((n, n)).T
-    _times(K, alpha, t)
+    routines.times(K, alpha, t)
     for i in range(n):
-        arguments[0, i], arguments[1, i] = bounds[0, i], bounds[1, i]
-        arguments[2, i] = bounds[1, i] - bounds[0, i]
-        arguments[3, i], arguments[4, i], arguments[5, i] = mean[i], noise, var[i]
+        arguments[3, i], arguments[5, i] = mean[i], var[i]
         state[ALPHA, i] = alpha[i]
     fill_rows(arguments, rows)
     p = state[P]

@@ -183,6 +183,16 @@ def _evaluate(*given: ArrayLike) -> FloatArray:
     return out
 
 
+@njit(cache=True, nogil=True)
+def arguments_of(bounds, noise):
+    """Return the arguments of `fill_rows` for intervals, shape (2, n), and noise: f and var are left at zero."""
+    arguments = np.zeros((6, bounds.shape[1]))
+    for i in range(bounds.shape[1]):
+        arguments[0, i], arguments[1, i] = bounds[0, i], bounds[1, i]
+        arguments[2, i], arguments[4, i] = bounds[1, i] - bounds[0, i], noise
+    return arguments
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def fill_rows(arguments, out):
     """Write the rows of `Link.latent_terms` and, below them, the variance of the noise.

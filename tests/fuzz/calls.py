@@ -16,6 +16,7 @@ from .strategies import COUNTS, NAMES, NUMBERS, SEEDS
 X = np.linspace(-2, 2, 12)[:, None]
 Y = np.array([0, 0, 1, 0, 1, 1, 2, 1, 2, 2, 1, 2])
 PROBS = np.tile([0.2, 0.3, 0.5], (12, 1))
+PROPORTIONS = [[0.2, 0.3, 0.5], [1.0, 1.0, 1.0], [0.5, 0.5], "even", [np.nan, 0.5, 0.5], 1.0]
 FLAGS = [True, False]
 THRESHOLDS = [
     [-1.0, 1.0],
@@ -185,14 +186,7 @@ CALLS = {
             "max_evaluations": [-1, 0, 1, 2, 5.0, "3", None, np.nan],
             "optimize": FLAGS,
             "semisupervised": FLAGS,
-            "proportions": [
-                [0.2, 0.3, 0.5],
-                [1.0, 1.0, 1.0],
-                [0.5, 0.5],
-                "even",
-                [np.nan, 0.5, 0.5],
-                1.0,
-            ],
+            "proportions": PROPORTIONS,
         },
     ),
     "fit_semisupervised": (
@@ -200,14 +194,7 @@ CALLS = {
         {
             "weights": [[-1.0], ["a"], [np.nan], 3, None, [0.5], []],
             "max_rounds": COUNTS,
-            "proportions": [
-                [0.2, 0.3, 0.5],
-                [1.0, 1.0, 1.0],
-                [0.5, 0.5],
-                "even",
-                [np.nan, 0.5, 0.5],
-                1.0,
-            ],
+            "proportions": PROPORTIONS,
         },
     ),
     "thresholds": (
