@@ -19,11 +19,11 @@ from scipy.linalg import lapack
 
 from pmordinal.features import Features
 from pmordinal.fields import Continuation
+from pmordinal.interpreter import SELDOM
 from pmordinal.labels import Labels
 from pmordinal.linalg import half_solve
 from pmordinal.links import Link
 from pmordinal.ops import NumpyOp, ProblemOp
-from pmordinal.target import INTERPRET
 from pmordinal.threads import blas_threads
 
 
@@ -234,4 +234,4 @@ class BasisValues(NumpyOp):
 def eigenfunctions(gp: pm.gp.HSGP, X: np.ndarray):
     """Return the eigenfunctions at rows as an array, and the roots of the spectral density."""
     phi, root = gp.prior_linearized(X)
-    return phi.eval(mode=INTERPRET), root
+    return phi.eval(mode=SELDOM), root

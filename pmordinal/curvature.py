@@ -119,7 +119,7 @@ def joint_draws(fit: OrdinalFit, draws: int, rng: np.random.Generator) -> JointD
             "save, or fit again"
         )
     target, x = fit.optimum
-    target.problem.cache["start"] = fit.posterior.start  # so that a seed gives the same draws again
+    target.problem.begin_from(fit.posterior.start)  # so that a seed gives the same draws again
     with blas_threads(fit.posterior.y.size):
         q = gaussian_at(target.gradient, x)
         points: list[dict[str, np.ndarray]] = []

@@ -16,13 +16,10 @@ LOG_2, LOG_2_REST = 6.93145751953125e-1, 1.42860682030941723212e-6  # k LOG_2 is
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def exponential(x):
-    """Overwrite x ≤ 0, contiguous, with exp(x) to about one unit in the last place; zero below −708."""
-    flat = x.reshape(x.size)
-    power = np.empty(CHUNK)
-    bits = power.view(np.int64)
-    for start in range(0, flat.size, CHUNK):
-        z = flat[start : start + CHUNK]
+def _overwrite(x, power, bits):
+    """Overwrite x with exp(x); `bits` are those of `power`, room for a chunk."""
+    for start in range(0, x.size, power.size):
+        z = x[start : start + power.size]
         for i in range(z.size):
             v = LEAST if z[i] < LEAST else z[i]
             power[i] = v * PER_LOG_2 + TO_WHOLE
@@ -43,3 +40,11 @@ def exponential(x):
             bits[i] = (bits[i] + 1023) << 52
         for i in range(z.size):
             z[i] *= power[i]
+
+
+def exponential(x: np.ndarray) -> None:
+    """Overwrite x ≤ 0, contiguous, with exp(x) to about one unit in the last place; zero below −708."""
+    if not x.flags.c_contiguous:
+        raise ValueError("x must be contiguous: a copy of it would be overwritten")
+    power = np.empty(CHUNK)
+    _overwrite(x.reshape(-1), power, power.view(np.int64))

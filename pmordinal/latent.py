@@ -40,9 +40,9 @@ from pmordinal.fields import (
 )
 from pmordinal.fitted import row_names
 from pmordinal.gram import lower
+from pmordinal.interpreter import SELDOM
 from pmordinal.labels import Labels
 from pmordinal.links import Link, get_link
-from pmordinal.target import INTERPRET
 from pmordinal.threads import blas_threads
 
 APPROXIMATIONS = ("full", "hsgp")
@@ -284,7 +284,7 @@ def latent_draws(model: pm.Model, given: xr.Dataset) -> SampledLatent:
     outputs, needed = _parameters(model)
     stand_in = {v: v.type() for v in needed}
     function = pytensor.function(
-        list(stand_in.values()), clone_replace(outputs, stand_in), mode=INTERPRET
+        list(stand_in.values()), clone_replace(outputs, stand_in), mode=SELDOM
     )
     f = given["f"].values
     arrays = [given[v.name].values.astype(v.dtype) for v in needed]

@@ -4,6 +4,7 @@ Engines ask it two things: `log_prob`, its logarithm at latent values, and `tilt
 of its average over a Gaussian. Both come with all derivatives, and neither tells which link it is.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import isfinite
 
@@ -94,6 +95,18 @@ class OrdinalLikelihood:
         if self.link.closed_form_smoothing:
             return interval_terms(self.link, lower, upper, mean, self.noise, var)
         return smooth(self.link, lower, upper, mean, self.noise, np.sqrt(var))
+
+    def tilting(self, y: np.ndarray) -> Callable[[np.ndarray, np.ndarray], Terms]:
+        """Return `tilted` as a function of mean and variance, for engines that ask often."""
+        if not self.link.closed_form_smoothing:
+            return lambda mean, var: self.tilted(y, mean, var)
+        evaluate = self.link.latent_function(*self.bounds(y), self.noise)
+        return lambda mean, var: Terms.of(evaluate(mean, var))
+
+    def at(self, y: np.ndarray) -> Callable[[np.ndarray], Terms]:
+        """Return `log_prob` as a function of the latent values, for engines that ask often."""
+        evaluate, none = self.link.latent_function(*self.bounds(y), self.noise), np.zeros(y.size)
+        return lambda f: Terms.of(evaluate(f, none))
 
     def log_tilted(self, y: np.ndarray, mean: np.ndarray, var: np.ndarray) -> np.ndarray:
         """Return the value of `tilted` alone, for many data at a time; to six digits at least.

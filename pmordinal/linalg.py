@@ -133,7 +133,7 @@ def lower_inverse(L: np.ndarray) -> np.ndarray:
     """Return (L Lᵀ)⁻¹ in the lower triangle (the upper one may hold rubbish)."""
     out = empty(L.shape, L.dtype)
     out[...] = L
-    routines.triangular_inverse(routines.addresses(), out)
+    routines.triangular_inverse(routines.addresses(), *routines.room(out.dtype), out)
     return gram_of_columns(out)
 
 
@@ -153,7 +153,7 @@ def triangular_inverse(L: np.ndarray, out: np.ndarray | None = None) -> np.ndarr
     """
     out = empty(L.shape, L.dtype) if out is None else out
     _copy_lower(L, out)
-    routines.triangular_inverse(routines.addresses(), out)
+    routines.triangular_inverse(routines.addresses(), *routines.room(out.dtype), out)
     return out
 
 
@@ -207,28 +207,12 @@ def posterior_diagonal(
     1 − W_ii A_ii = (B⁻¹)_ii gives A_ii without a further product, but loses its digits where
     W_ii K_ii is small; there A_ii = K_ii − |L⁻¹ S k_i|² is used.
     """
-    A = np.empty(W.size)
-    lost = 1e-5 if L.dtype == np.float64 else 1e-3
-    if _diagonal(K, Binv_diagonal, W, lost, A):
-        rows = np.flatnonzero(A < 0.0)
-        k = np.diagonal(K)[rows]
-        exact = k - (half_solve(L, S[:, None] * K[:, rows]) ** 2).sum(0)
-        A[rows] = np.maximum(exact, 1e-16 * k)
-    return A
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _diagonal(K, c, W, lost, A):
-    """Write (1 − c)/W, or −1 where it has lost its digits; return whether that is anywhere."""
-    any_lost = False
-    for i in range(W.size):
-        k, shrunk = K[i, i], 1.0 - c[i]
-        if shrunk < lost and W[i] * k < 1.0:
-            any_lost = True
-            A[i] = -1.0
-        else:
-            A[i] = max(shrunk / W[i], 1e-16 * k)
-    return any_lost
+    k, shrunk = np.diagonal(K), 1.0 - Binv_diagonal
+    A = shrunk / W
+    lost = (shrunk < (1e-5 if L.dtype == np.float64 else 1e-3)) & (W * k < 1.0)
+    if lost.any():
+        A[lost] = k[lost] - (half_solve(L, S[:, None] * K[:, lost]) ** 2).sum(0)
+    return np.maximum(A, 1e-16 * k)
 
 
 def weighted_square(A: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -330,10 +314,12 @@ class SiteCovariance:
         return symv(self.off_squared, x / self.W) / self.W
 
 
-def gmres(
+def conjugate_residuals(
     operator: Callable[[np.ndarray], np.ndarray], b: np.ndarray, rtol: float, max_products: int = 40
 ) -> np.ndarray:
     """Return x with operator(x) = b, the residual below rtol·|b| (or as small as it gets).
+
+    Generalised conjugate residuals: the iterates of GMRES, for operators whose symmetric part is definite.
 
     Parameters
     ----------
@@ -344,28 +330,23 @@ def gmres(
     max_products : int
         Applications of the operator; there are no restarts.
     """
-    size = float(np.linalg.norm(b))
-    if size == 0.0 or not np.isfinite(size):
-        return np.zeros_like(b)
+    x, residual = np.zeros_like(b), b
     m = min(max_products, b.size)
-    Q = np.empty((m + 1, b.size))
-    H = np.zeros((m + 1, m))
-    Q[0] = b / size
-    target = np.zeros(m + 1)
-    target[0] = size
-    y = np.zeros(0)
+    directions, images = np.empty((m, b.size)), np.empty((m, b.size))
+    target = rtol * np.sqrt(b @ b)
     for k in range(m):
-        v = operator(Q[k])
-        for _ in range(2):  # Gram–Schmidt twice keeps the basis orthogonal
-            overlap = Q[: k + 1] @ v
-            v -= overlap @ Q[: k + 1]
-            H[: k + 1, k] += overlap
-        H[k + 1, k] = length = float(np.linalg.norm(v))
-        if not np.isfinite(length):
+        if not np.inf > np.sqrt(residual @ residual) > target:
             break
-        R = H[: k + 2, : k + 1]
-        y = np.linalg.lstsq(R, target[: k + 2], rcond=None)[0]
-        if np.linalg.norm(target[: k + 2] - R @ y) <= rtol * size or length <= 1e-14 * size:
+        direction, image = residual, operator(residual)
+        for _ in range(2):  # Gram–Schmidt twice keeps the images orthogonal
+            overlap = images[:k] @ image
+            image = image - overlap @ images[:k]
+            direction = direction - overlap @ directions[:k]
+        length = np.sqrt(image @ image)
+        if not np.inf > length > 0.0:
             break
-        Q[k + 1] = v / length
-    return y @ Q[: y.size]
+        directions[k], images[k] = direction / length, image / length
+        step = images[k] @ residual
+        x += step * directions[k]
+        residual = residual - step * images[k]
+    return x

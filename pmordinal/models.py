@@ -11,6 +11,7 @@ from pmordinal import labels as label_table
 from pmordinal.distributions import LEAST, Ordinal
 from pmordinal.engines import Engine, get_engine
 from pmordinal.gp import ONE_VECTOR, MarginalOrdinal, is_random
+from pmordinal.interpreter import SmallModel
 from pmordinal.links import Link
 from pmordinal.priors import thresholds as threshold_prior
 
@@ -104,7 +105,7 @@ def gp_model(
         raise ValueError(f"noise_fraction belongs to engine='plsor'; {engine.name!r} has none")
     d = len(table.names)
     begin = {"lengthscale": np.sqrt(d)}  # κ = 1/d [CG2005, footnote 6]
-    model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else pm.Model()
+    model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else SmallModel()
     with model:
         add_coords(model, X, table, labels)
         if engine.in_label_units:

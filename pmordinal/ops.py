@@ -7,6 +7,7 @@ gradient are computed together, once. Second derivatives are refused rather than
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any, Self
 
 import numba
@@ -24,23 +25,29 @@ from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.linalg import factor_psd
 from pmordinal.links import Link
 from pmordinal.objectives import OBJECTIVES
-from pmordinal.posterior import Gradient, Posterior
+from pmordinal.posterior import Gradient, Posterior, Start
 from pmordinal.smoothing import interval_terms
+from pmordinal.starts import Starts
 from pmordinal.threads import blas_threads
 
 SELECTING = threading.Lock()
+KEPT = 1024  # results, more than the steps of a trajectory
 
 
 class NumpyOp(Op):
     """Op that works in vectorised NumPy or BLAS: compiled graphs call its `perform`."""
 
     def __str__(self) -> str:
-        """Return the name alone: the data do not belong in graphs and error messages."""
+        """Return the name alone: the data do not belong in graphs and error messages.
+
+        PyTensor writes one of its own for every class with `__props__` that does not repeat this one.
+        """
         return type(self).__name__
 
 
 @numba_funcify.register(NumpyOp)
 def _numba_numpy_op(op, node, **kwargs):
+    op.prepare_node(node, None, None, "py")
     signature = numba.types.Tuple([get_numba_type(out.type) for out in node.outputs])
     single = len(node.outputs) == 1
 
@@ -89,6 +96,7 @@ class IntervalLogProb(ValueWithGradient):
     """
 
     __props__ = ("link",)
+    __str__ = NumpyOp.__str__
     n_differentiable = 4
 
     def __init__(self, link: Link):
@@ -129,6 +137,7 @@ class ProblemOp(NumpyOp):
     """
 
     __props__ = ("problem",)
+    __str__ = NumpyOp.__str__
 
     def __init__(self, problem):
         self.problem = problem
@@ -144,6 +153,7 @@ class LinkQuantile(NumpyOp):
     """
 
     __props__ = ("link",)
+    __str__ = NumpyOp.__str__
 
     def __init__(self, link: Link):
         self.link = link
@@ -214,8 +224,10 @@ class Problem:
         Whether amplitude, noise and thresholds can be multiplied together: only priors hold them.
     start : mapping of str to ndarray
         Where to start optimising, by the names of the model's variables.
+    is_optimised : bool
+        Whether it is an optimiser that asks for the objective, rather than a sampler.
     cache : dict
-        Holds the last solution, for warm starts, and the engine with what it has selected.
+        Holds the solutions found, for warm starts, and the engine with what it has selected.
     """
 
     kernel: Kernel
@@ -228,6 +240,7 @@ class Problem:
     unlabeled: np.ndarray
     scale_is_free: bool = False
     start: Mapping[str, np.ndarray] = field(default_factory=dict)
+    is_optimised: bool = False
     cache: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -239,16 +252,45 @@ class Problem:
         likelihood = OrdinalLikelihood(thresholds, float(noise), self.link)
         return Gram(self.kernel, self.X, values), likelihood
 
-    def posterior(self, values, thresholds, noise, y) -> Posterior:
-        """Run the engine at the given parameters, from the last solution."""
+    def posterior(self, values, thresholds, noise, y, loosely: bool = False) -> Posterior:
+        """Run the engine at the given parameters, from where earlier solutions say.
+
+        Parameters
+        ----------
+        values, thresholds, noise, y
+            The parameters of the kernel and of the likelihood, and the class codes.
+        loosely : bool
+            Whether the objective is all that is asked for, and by a sampler: the engine then is no more exact than
+            that needs, once there are solutions enough to predict the next one.
+        """
         gram, likelihood = self._at(values, thresholds, noise)
         with SELECTING:  # chains that share the problem share what is selected
             if "engine" not in self.cache:
                 self.cache["engine"] = self.engine.select(gram, y, likelihood)
-        posterior = self.cache["engine"](gram, y, likelihood, self.cache.get("start"))
+        engine, starts = self.cache["engine"], self._starts(y)
+        positive = np.concatenate([*map(np.ravel, gram.values), [likelihood.noise]])
+        parameters = np.concatenate([np.arcsinh(1e3 * positive), thresholds])
+        start, is_predicted = starts.predict(parameters)
+        if loosely and is_predicted:
+            engine = engine.loosened(self.objective, sampled=True)
+        posterior = engine(gram, y, likelihood, start)
         if posterior.status.converged:
-            self.cache["start"] = posterior.start
+            missed = posterior.status.iterations > engine.fewest_iterations
+            starts.add(parameters, posterior.start, missed)
         return posterior
+
+    def _starts(self, y) -> Starts:
+        """Return the solutions found for these labels."""
+        known, starts = self.cache.get("starts", (None, None))
+        if known is not y and not np.array_equal(known, y):
+            known, starts = y, Starts(starts.last if starts else None)
+            self.cache["starts"] = known, starts
+        return starts
+
+    def begin_from(self, start: Start | None) -> None:
+        """Forget earlier solutions but for this one, so that what comes next does not depend on them."""
+        self.cache["starts"] = self.y, Starts(start)
+        self.cache.pop("recent", None)
 
     def select(
         self,
@@ -262,15 +304,29 @@ class Problem:
         """Let the engine choose at the given parameters what it holds fixed from now on."""
         gram, likelihood = self._at(values, thresholds, noise)
         self.cache["engine"] = self.engine.select(gram, y, likelihood, turn, report)
+        self.cache.pop("recent", None)
 
     def loosened(self) -> Self:
         """Return the problem for an optimiser, its engine no more exact than the objective needs."""
-        return replace(self, engine=self.engine.loosened(self.objective), cache={})
+        engine = self.engine.loosened(self.objective)
+        return replace(self, engine=engine, is_optimised=True, cache={})
 
     def evaluate(self, values, thresholds, noise, y) -> tuple[float, Gradient]:
-        """Return the objective and its gradient."""
-        with blas_threads(len(self.X)):
-            return OBJECTIVES[self.objective](self.posterior(values, thresholds, noise, y))
+        """Return the objective and its gradient.
+
+        A sampler starts each trajectory where it has been in the last one: results are kept for a while.
+        """
+        key = b"".join(x.tobytes() for x in map(np.asarray, (*values, thresholds, noise, y)))
+        recent = self.cache.setdefault("recent", {})
+        known = recent.get(key)
+        if known is None:
+            with blas_threads(len(self.X)):
+                posterior = self.posterior(values, thresholds, noise, y, not self.is_optimised)
+                known = OBJECTIVES[self.objective](posterior)
+            if len(recent) >= KEPT:
+                recent.clear()
+            recent[key] = known
+        return known
 
 
 class OrdinalEvidence(ValueWithGradient):
@@ -283,6 +339,7 @@ class OrdinalEvidence(ValueWithGradient):
     """
 
     __props__ = ("problem",)
+    __str__ = NumpyOp.__str__
 
     def __init__(self, problem: Problem):
         self.problem = problem
@@ -299,24 +356,30 @@ class OrdinalEvidence(ValueWithGradient):
         """Give each gradient its input's shape."""
         return [(), *shapes[: self.n_differentiable]]
 
+    def prepare_node(self, node, storage_map, compute_map, impl):
+        """Forget earlier solutions: a function does not depend on those compiled before it."""
+        self.problem.begin_from(None)
+
     def perform(self, node, inputs, outputs):
         """Run the engine; where it breaks down the value is −∞, which samplers reject."""
         *values, thresholds, noise, y = inputs
-        value, grads = -np.inf, None
-        if _usable(inputs[:-1]) and noise > 0 and (thresholds[1:] > thresholds[:-1]).all():
+        results = None
+        if noise > 0 and _usable(inputs[:-1]) and (thresholds[1:] > thresholds[:-1]).all():
             try:
                 with np.errstate(all="ignore"):  # what overflows is found below, and rejected
-                    result, gradient = self.problem.evaluate(values, thresholds, noise, y)
+                    value, gradient = self.problem.evaluate(values, thresholds, noise, y)
             except (np.linalg.LinAlgError, ArithmeticError):  # overflow, or noise² = 0
                 pass
             else:
                 parts = [*gradient.parameters, gradient.thresholds, gradient.log_noise / noise]
-                if _usable([result, *parts]):
-                    value, grads = result, parts
-        outputs[0][0] = np.asarray(value, dtype="float64")
+                if _usable([value, *parts]):
+                    results = parts
+        outputs[0][0] = np.asarray(-np.inf if results is None else value, dtype="float64")
         for k, x in enumerate(inputs[:-1]):
-            outputs[k + 1][0] = np.asarray(grads[k]).reshape(x.shape) if grads else np.zeros_like(x)
+            part = np.zeros(x.shape) if results is None else np.asarray(results[k], dtype="float64")
+            outputs[k + 1][0] = part.reshape(x.shape)
 
 
 def _usable(arrays) -> bool:
-    return bool(np.isfinite(np.concatenate([np.ravel(a) for a in arrays])).all())
+    """Tell whether all numbers are finite; there are few of them."""
+    return all(isfinite(x) for a in arrays for x in np.ravel(a).tolist())

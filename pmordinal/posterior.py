@@ -70,6 +70,7 @@ class Start:
     Attributes
     ----------
     alpha : ndarray, shape (n,)
+        Used by engines without cavities.
     cavity : tuple of two ndarrays, shape (n,), optional
         Cavity means and variances.
     """

@@ -20,7 +20,6 @@ import pytensor
 import pytensor.tensor as pt
 import xarray as xr
 from pymc.pytensorf import join_nonshared_inputs
-from pytensor.compile.mode import Mode
 from pytensor.graph.replace import graph_replace
 
 from pmordinal import checks
@@ -29,6 +28,7 @@ from pmordinal.datatree import assemble
 from pmordinal.engines import EP, Exact
 from pmordinal.errors import ConvergenceWarning
 from pmordinal.gram import Gram
+from pmordinal.interpreter import OFTEN
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.ops import Problem
 from pmordinal.posterior import LatentDraws
@@ -36,8 +36,6 @@ from pmordinal.progress import progress_bar
 from pmordinal.target import Target, find_evidence
 from pmordinal.threads import blas_threads
 
-# Interpreted, as in a fit, but rewritten first: it is called a thousand times more.
-MODE = Mode(linker="py", optimizer="o1")
 FREEDOM = 5.0  # degrees of freedom of the Student-t proposals: heavier tails than the posterior's
 WANTED = 0.3  # acceptance of the random walk
 STEP = 1e-3  # of the finite differences of the gradient
@@ -164,7 +162,7 @@ class _Density:
             outputs=[*others, *node.inputs[:-1]],
             make_inputs_shared=False,
         )
-        self._parts = pytensor.function([joined], outputs, mode=MODE, on_unused_input="ignore")
+        self._parts = pytensor.function([joined], outputs, mode=OFTEN, on_unused_input="ignore")
 
     def _at(self, values, thresholds, noise) -> tuple[Gram, np.ndarray, OrdinalLikelihood]:
         likelihood = OrdinalLikelihood(thresholds, float(noise), self.problem.link)

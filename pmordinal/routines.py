@@ -10,8 +10,9 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import get_cython_function_address, intrinsic
+from numpy.typing import DTypeLike
 
-POTRF, TRTRI, LAUUM, TRMM, STRTRI, STRMM = range(6)
+POTRF, TRTRI, TRMM, STRTRI, STRMM = range(5)
 LETTERS = np.frombuffer(b"LNR", dtype=np.uint8)
 LEAF = 32  # order up to which LAPACK inverts a triangle
 
@@ -19,7 +20,7 @@ LEAF = 32  # order up to which LAPACK inverts a triangle
 @cache
 def addresses() -> np.ndarray:
     """Return the addresses of the routines, the first argument of what is below."""
-    names = "lapack.dpotrf lapack.dtrtri lapack.dlauum blas.dtrmm lapack.strtri blas.strmm"
+    names = "lapack.dpotrf lapack.dtrtri blas.dtrmm lapack.strtri blas.strmm"
     pairs = (name.split(".") for name in names.split())
     found = [get_cython_function_address(f"scipy.linalg.cython_{a}", b) for a, b in pairs]
     return np.array(found, dtype=np.int64)
@@ -40,17 +41,13 @@ def _call(typingctx, address, arguments):
     return signature, generate
 
 
-@njit(cache=True, nogil=True)
-def _on_lower(routine, A):
-    """Call a routine that overwrites the lower triangle of A; return whether it succeeded."""
-    numbers = np.array([A.shape[0], 0], dtype=np.int32)
-    n = numbers.ctypes.data
-    _call(routine, (LETTERS.ctypes.data, n, A.ctypes.data, n, n + 4))
-    return numbers[1] == 0
+def room(dtype: DTypeLike = np.float64) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers that a routine is given by their addresses: whole ones to be written, and 1 and −1."""
+    return np.zeros(4, dtype=np.int32), np.array([1.0, -1.0], dtype=dtype)
 
 
 @njit(cache=True, nogil=True)
-def factor_B(where, K, S, L):
+def factor_B(where, numbers, K, S, L):
     """Write the Cholesky factor of B = I + S K S, zero above its diagonal; return whether there is one."""
     for j in range(S.size):
         for i in range(j):
@@ -58,11 +55,14 @@ def factor_B(where, K, S, L):
         for i in range(j, S.size):
             L[i, j] = K[i, j] * S[i] * S[j]
         L[j, j] += 1.0
-    return _on_lower(where[POTRF], L)
+    numbers[0], numbers[1] = S.size, 0
+    n = numbers.ctypes.data
+    _call(where[POTRF], (LETTERS.ctypes.data, n, L.ctypes.data, n, n + 4))
+    return numbers[1] == 0
 
 
 @njit(cache=True, nogil=True)
-def triangular_inverse(where, A):
+def triangular_inverse(where, numbers, signs, A):
     """Overwrite a lower triangular A, in either precision, with its inverse.
 
     Blocks along the diagonal first, then what lies below pairs of them, −second⁻¹ corner first⁻¹, for pairs of
@@ -70,12 +70,13 @@ def triangular_inverse(where, A):
     """
     trtri, trmm = (where[STRTRI], where[STRMM]) if A.itemsize == 4 else (where[TRTRI], where[TRMM])
     order, at, step = A.shape[0], A.ctypes.data, A.itemsize
-    numbers = np.array([order, 0, 0, 0], dtype=np.int32)
-    signs = np.array([1.0, -1.0], dtype=A.dtype)
-    left, no, right = LETTERS.ctypes.data, LETTERS.ctypes.data + 1, LETTERS.ctypes.data + 2
+    left = LETTERS.ctypes.data
+    no, right = left + 1, left + 2
+    numbers[0], numbers[3] = order, 0
     n = numbers.ctypes.data
     rows, columns, info = n + 4, n + 8, n + 12
-    one, minus_one = signs.ctypes.data, signs.ctypes.data + step
+    one = signs.ctypes.data
+    minus_one = one + step
     for start in range(0, order, LEAF):
         numbers[1] = min(LEAF, order - start)
         _call(trtri, (left, no, rows, at + start * (order + 1) * step, n, info))
@@ -91,13 +92,7 @@ def triangular_inverse(where, A):
             _call(trmm, (right, left, no, no, rows, columns, minus_one, first, n, corner, n))
             _call(trmm, (left, left, no, no, rows, columns, one, second, n, corner, n))
         size *= 2
-    return signs[0] == 1.0  # until here the numbers are in use
-
-
-@njit(cache=True, nogil=True)
-def gram_of_columns(where, A):
-    """Overwrite a lower triangular A with the lower triangle of Aᵀ A."""
-    return _on_lower(where[LAUUM], A)
+    return True
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})

@@ -22,11 +22,12 @@ from pmordinal.datatree import assemble
 from pmordinal.errors import ConvergenceWarning
 from pmordinal.features import Features
 from pmordinal.fitted import row_names
+from pmordinal.interpreter import SELDOM
 from pmordinal.latent import find_latent, is_latent, latent_draws, latent_given
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.ops import OrdinalEvidence, Problem
 from pmordinal.progress import progress_bar
-from pmordinal.target import INTERPRET, find_evidence
+from pmordinal.target import find_evidence
 from pmordinal.threads import blas_threads
 
 
@@ -209,7 +210,7 @@ def _parameters(model: pm.Model) -> tuple[Problem, Callable[[list[np.ndarray]], 
             break
     free = {rv: rv.type(rv.name) for rv in model.free_RVs}
     outputs = graph_replace(inputs, free, strict=False)
-    run = pytensor.function(list(free.values()), outputs, mode=INTERPRET, on_unused_input="ignore")
+    run = pytensor.function(list(free.values()), outputs, mode=SELDOM, on_unused_input="ignore")
     # what pm.sample's engine has selected stays, where it ran in this process; so does its cache
     kept = {"engine": problem.cache["engine"]} if "engine" in problem.cache else {}
 

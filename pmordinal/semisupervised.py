@@ -148,7 +148,8 @@ class MatchedProblem(Problem):
     @classmethod
     def of(cls, problem: Problem) -> Self:
         """Return `problem` with unlabelled rows that do not count yet."""
-        known = {f.name: getattr(problem, f.name) for f in fields(Problem)} | {"cache": {}}
+        known = {f.name: getattr(problem, f.name) for f in fields(Problem)}
+        known |= {"is_optimised": True, "cache": {}}
         codes = np.zeros(len(problem.unlabeled), dtype=np.int64)
         return cls(**known, matching=Matching(problem.unlabeled, codes))
 

@@ -11,7 +11,6 @@ import pytensor
 import pytensor.tensor as pt
 from pymc.blocking import DictToArrayBijection, RaveledVars
 from pymc.pytensorf import join_nonshared_inputs
-from pytensor.compile.mode import Mode
 from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import ancestors
 from scipy.optimize import minimize
@@ -20,12 +19,11 @@ from pmordinal import checks
 from pmordinal.engines import Engine
 from pmordinal.errors import ConvergenceWarning
 from pmordinal.fitted import FitStatus, OrdinalFit
+from pmordinal.interpreter import SELDOM
 from pmordinal.ops import OrdinalEvidence, Problem
 from pmordinal.posterior import Posterior
 from pmordinal.threads import blas_threads
 
-# The graph is tiny (priors and transforms around one Op): interpreting it beats compiling it.
-INTERPRET = Mode(linker="py", optimizer="merge")
 WALL = 1e10  # what the optimiser sees where the objective is not finite
 DOUBTFUL = 30.0  # nats of estimated error, beyond which an evidence is not to be trusted
 GAIN, PATIENCE = 1e-3, 2  # rounds end when so many have gained less than this for each row
@@ -104,7 +102,7 @@ class Target:
         self._inputs = _interpreted(joined, outputs[3:])
         named = model.unobserved_value_vars
         self._names = [v.name for v in named]
-        self._named = model.compile_fn(named, inputs=values, mode=INTERPRET, point_fn=False)
+        self._named = model.compile_fn(named, inputs=values, mode=SELDOM, point_fn=False)
 
     def starting_points(
         self, count: int, given: dict, rng: np.random.Generator
@@ -136,7 +134,7 @@ class Target:
             if transform is not None:
                 moved = transform.forward(moved, *self._at(point, rv.owner.inputs))
             with np.errstate(divide="ignore", invalid="ignore"):  # checked here
-                moved = moved.eval(mode=INTERPRET)
+                moved = moved.eval(mode=SELDOM)
             if np.all(np.isfinite(moved)):
                 point[slot] = moved
             elif name in given:
@@ -308,7 +306,7 @@ class Target:
 
 
 def _interpreted(joined, outputs):
-    return pytensor.function([joined], outputs, mode=INTERPRET, on_unused_input="ignore")
+    return pytensor.function([joined], outputs, mode=SELDOM, on_unused_input="ignore")
 
 
 def find_evidence(graph):

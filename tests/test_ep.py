@@ -12,6 +12,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import log_ndtr
 
+from pmordinal import sweeps
 from pmordinal.engines import EP, Laplace
 from pmordinal.gram import Gram, lower
 from pmordinal.likelihood import OrdinalLikelihood
@@ -254,10 +255,10 @@ def test_narrow_class_far_out():
 
 def test_forced_non_convergence_is_reported(rng):
     gram, y, likelihood = hard_case(rng)
-    for sweeps in (1, 2):
-        post = EP(max_sweeps=sweeps, tol=1e-13)(gram, y, likelihood)
+    for most in (1, 2):
+        post = EP(max_sweeps=most, tol=1e-13)(gram, y, likelihood)
         assert not post.status.converged
-        assert post.status.iterations == sweeps
+        assert post.status.iterations == most
         assert "raise max_sweeps" in post.status.message
         assert np.isfinite(post.log_evidence)
         assert np.all(np.isfinite(post.evidence_gradient().thresholds))
@@ -289,3 +290,37 @@ def test_far_labels_have_the_tail_probability():
     gram = gram_of(np.zeros((1, 1)), 1.0)
     post = EP()(gram, np.array([1]), OrdinalLikelihood([50.0], 0.5))
     assert post.log_evidence == pytest.approx(log_ndtr(-50 / np.sqrt(1.25)), rel=1e-12)
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.5, 5.0])
+def test_compiled_sweeps_are_those_of_numpy(noise, monkeypatch, rng):
+    """Small tables under the probit link take compiled sweeps: the same iterations, the same posterior."""
+    X = rng.normal(size=(60, 2))
+    y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=60), [-0.6, 0.4])
+    gram = Gram(lower(pm.gp.cov.ExpQuad(2, ls=1.3)), X, [np.asarray(1.3)])
+    likelihood = OrdinalLikelihood([-0.5, 0.5], noise=noise)
+    compiled = EP()(gram, y, likelihood)
+    monkeypatch.setattr("pmordinal.engines.ep.Probit", type(None))
+    plain = EP()(gram, y, likelihood)
+    assert compiled.status.factorizations == plain.status.factorizations
+    assert compiled.log_evidence == pytest.approx(plain.log_evidence, abs=1e-9)
+    np.testing.assert_allclose(compiled.mean, plain.mean, atol=1e-8)
+    np.testing.assert_allclose(compiled.variance, plain.variance, rtol=1e-7)
+    for ours, theirs in zip(
+        compiled.evidence_gradient().parameters, plain.evidence_gradient().parameters, strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-8)
+
+
+def test_sites_of_next_to_no_precision_leave_the_compiled_sweep(monkeypatch):
+    """Where 1 − diag B⁻¹ has lost its digits, NumPy's sweep takes over; the evidence is still right."""
+    X = np.linspace(0.0, 1.0, 6)[:, None]
+    y = np.array([0, 1, 0, 1, 0, 1])
+    gram = Gram(lower(pm.gp.cov.ExpQuad(1, ls=1.0)), X, [np.asarray(1.0)])
+    likelihood = OrdinalLikelihood([0.0], noise=1e4)  # the labels say nothing
+    reasons, solve = [], sweeps.solve
+    monkeypatch.setattr(sweeps, "solve", lambda *a: reasons.append(solve(*a)) or reasons[-1])
+    posterior = EP()(gram, y, likelihood)
+    assert sweeps.NO_DIGITS in reasons
+    assert posterior.log_evidence == pytest.approx(6 * np.log(0.5), abs=1e-6)
+    np.testing.assert_allclose(posterior.variance, 1.0, rtol=1e-6)

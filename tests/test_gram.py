@@ -593,3 +593,21 @@ def test_errors_say_what_to_do():
 
     with pytest.raises(ValueError, match="covariance is not symmetric"):
         lower(Asymmetric(1)).matrix([], np.array([[0.0], [1.0]]))
+
+
+@pytest.mark.parametrize("name", COVARIANCES)
+def test_blocks_of_many_rows_and_pairs_of_few_give_the_same(name, monkeypatch):
+    """Small matrices come from differences between rows, larger ones from matrix products."""
+    X, _ = rows(name)
+    kernel = lower(of(name))
+    values = values_of(kernel)
+    dK = np.random.default_rng(4).normal(size=(len(X), len(X)))
+    results = []
+    for few in (200, 0):
+        monkeypatch.setattr("pmordinal.gram.base._FEW_ROWS", few)
+        gram = Gram(kernel, X, values)
+        results.append((gram.matrix, gram.pullback(dK + dK.T)))
+    (small, by_pairs), (large, by_blocks) = results
+    np.testing.assert_allclose(small, large, rtol=1e-12, atol=1e-12)
+    for ours, theirs in zip(by_pairs, by_blocks, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)

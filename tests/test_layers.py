@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1] / "pmordinal"
 LAYERS = {
     0: "levels labels columns features checks linalg exponential quadrature registry errors threads transport routines",
     1: "links gram",
-    2: "smoothing likelihood posterior filtering sweeps modes tails truncated tilting boxed whitening",
+    2: "smoothing likelihood posterior starts filtering sweeps tails truncated tilting boxed whitening",
     3: "engines objectives",
     5: "cli sklearn report bench __main__",
 }

@@ -208,7 +208,7 @@ def test_coordinates_have_the_volume_of_log_gaps_whatever_the_unit():
     from pmordinal.priors import Gaps
 
     value, unit = pt.dvector("value"), pt.dscalar("unit")
-    inputs = (None, None, None, None, unit)
+    inputs = (None, pt.constant(np.ones(4)), None, None, unit)
     b = Gaps().backward(value, *inputs)
     back = pytensor.function(
         [value, unit],

@@ -11,7 +11,8 @@ import pytest
 from scipy import stats
 
 import pmordinal as pmo
-from pmordinal.target import INTERPRET, find_evidence
+from pmordinal.interpreter import SELDOM
+from pmordinal.target import find_evidence
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -32,7 +33,7 @@ def model_of(factory, *, noise=PRIOR["noise"][0], **options):
 def simulated(model, seed):
     """Return parameters and labels drawn from a model, one row each."""
     tree = pm.sample_prior_predictive(
-        REPLICATIONS, model=model, random_seed=seed, compile_kwargs={"mode": INTERPRET}
+        REPLICATIONS, model=model, random_seed=seed, compile_kwargs={"mode": SELDOM}
     )
     prior = {k: v.values[0] for k, v in tree["prior"].data_vars.items()}
     return prior, tree["prior_predictive"]["y"].values[0]
@@ -47,7 +48,7 @@ class Sampler:
         self.step = pm.NUTS(model=model, rng=seed, max_treedepth=7)
         names = [v.name for v in model.unobserved_value_vars]
         values = model.compile_fn(
-            model.unobserved_value_vars, inputs=model.value_vars, mode=INTERPRET, point_fn=False
+            model.unobserved_value_vars, inputs=model.value_vars, mode=SELDOM, point_fn=False
         )
         self.named = lambda point: dict(
             zip(names, values(*(point[v.name] for v in model.value_vars)), strict=True)

@@ -34,6 +34,8 @@ class Engine:
         Whether its results are estimates from draws, with standard errors.
     posterior_type : type
         The class of its posteriors.
+    fewest_iterations : int
+        What a run takes that starts close to its solution.
     """
 
     name: ClassVar[str]
@@ -43,6 +45,7 @@ class Engine:
     links: ClassVar[tuple[str, ...]] = ()
     is_monte_carlo: ClassVar[bool] = False
     posterior_type: ClassVar[type[Posterior]] = Posterior
+    fewest_iterations: ClassVar[int] = 1
 
     @property
     def turns(self) -> int:
@@ -80,8 +83,15 @@ class Engine:
                 "engine='ep' or 'laplace', or sample the latent function itself (NUTS) with pmo.latent_model"
             )
 
-    def loosened(self, objective: str) -> Self:
-        """Return the engine as an optimiser may use it: no more exact than the objective needs."""
+    def loosened(self, objective: str, sampled: bool = False) -> Self:
+        """Return the engine as an optimiser may use it: no more exact than the objective needs.
+
+        Parameters
+        ----------
+        objective : str
+        sampled : bool
+            Whether a sampler will use it, which needs less: energies to a thousandth.
+        """
         return self
 
     def describe(self, objective: str, value: float, n: int) -> str:

@@ -7,6 +7,7 @@ Near it the sites take Newton steps in which means are exact and variances are l
 of the sites: products with A and A∘A, so that two or three factorisations finish.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import factorial
@@ -18,13 +19,20 @@ from pmordinal import linalg, routines, sweeps
 from pmordinal.engines.base import ENGINES, Engine
 from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.links.probit import Probit, arguments_of, fill_rows
 from pmordinal.posterior import Gradient, Posterior, SiteReaction, Start, Status
 from pmordinal.smoothing import Terms, Triple
-from pmordinal.sweeps import FLOOR, LEAST, NEAR, ROUNDS
 
-SMALL = 200  # rows up to which calls of NumPy cost more than single precision gains
+SMALL = 200  # rows up to which single precision does not pay
+NEAR = 1.0  # residual below which Newton steps pay
+FLOOR = 1e-4  # residual below which a stalled iteration is at the rounding floor, not lost
+PLAIN = 3.0  # residual, in tolerances, below which another plain sweep will do
+ROUNDS = 3  # Newton steps with one factorisation
 NOISE = 1e-6  # what single precision leaves of a residual
-LOOSE = 1e-3  # residual that suffices inside an optimiser: the optimum moves by less than 1e-4 nats
+LOOSE = 1e-4  # residual that suffices inside an optimiser: the optimum moves by less than 1e-4 nats
+SAMPLED = (
+    3e-3  # and inside a sampler: the evidence moves by 1e-6 nats, its gradient by 1e-4 of itself
+)
 
 
 class EPPosterior(Posterior):
@@ -95,7 +103,7 @@ class EPPosterior(Posterior):
             return z - to_precision(back(-L3 / D**2 * x, -0.5 * L4 / D**2 * x, 0.0)[0]) / scale
 
         direct = by_precision + to_precision(back(by_mean, by_var, by_natural)[0])
-        z = linalg.gmres(operator, direct / scale, rtol=1e-10)
+        z = linalg.conjugate_residuals(operator, direct / scale, rtol=1e-10)
         x = scale * z / D**2
         by_var, by_h, by_slope = back(by_mean - L3 * x, by_var - 0.5 * L4 * x, by_natural)
 
@@ -138,13 +146,14 @@ class EP(Engine):
     tol: float = 1e-8
     max_sweeps: int = 200
 
-    def loosened(self, objective: str) -> Self:
+    def loosened(self, objective: str, sampled: bool = False) -> Self:
         """Return the engine with a wider tolerance for the evidence, stationary in the sites.
 
-        Its error is quadratic in the residual and its gradient's is linear, far below what L-BFGS
-        sees.
+        Its error is quadratic in the residual and its gradient's is linear, far below what L-BFGS or NUTS sees.
         """
-        return replace(self, tol=max(self.tol, LOOSE)) if objective == "evidence" else self
+        if objective != "evidence":
+            return self
+        return replace(self, tol=max(self.tol, SAMPLED if sampled else LOOSE))
 
     def __call__(
         self,
@@ -154,15 +163,15 @@ class EP(Engine):
         start: Posterior | Start | None = None,
     ) -> EPPosterior:
         """Return the posterior at the fixed point; see `Engine`."""
-        if y.size <= SMALL and likelihood.link.closed_form_smoothing:
-            return self._compiled(gram, y, likelihood, start)
         problem = _Problem(gram.matrix, y, likelihood, self.tol)
-        sites = problem.first_sites(start)
         rough = 1e-3 if self.tol < NOISE else 10.0 * self.tol  # not the last sweep but one
         damping, near, best, previous, stalled, message = 1.0, NEAR, np.inf, np.inf, 0, ""
-        for sweep in range(1, self.max_sweeps + 1):
-            single = sites.expected > rough and sweep < self.max_sweeps
-            state = problem.solve(sites, single)
+        sites, sweep = None, 0
+        while True:
+            sweep += 1
+            expected = np.inf if sites is None else sites.expected
+            single = y.size > SMALL and expected > rough and sweep < self.max_sweeps
+            state = problem.solve(sites, single) if sites else problem.first(start, single)
             residual = state.residual
             stalled = 0 if residual < 0.5 * best else stalled + 1
             best = min(best, residual)
@@ -173,9 +182,10 @@ class EP(Engine):
                     message = f"converged to the rounding floor (residual {residual:.1e})"
             if message or sweep == self.max_sweeps:
                 break
-            if sites.by_newton and residual > max(0.5 * previous, 1e-3 * state.single):
+            if sites and sites.by_newton and residual > max(0.5 * previous, 1e-3 * state.single):
                 near *= 0.1
-            newton = problem.newton(state) if residual < near else None
+            is_nearly_there = sweep == 1 and residual < PLAIN * self.tol
+            newton = problem.newton(state) if residual < near and not is_nearly_there else None
             if newton is None:
                 worse = residual > 0.9 * previous
                 damping = max(0.6 * damping, 0.1) if worse else min(1.15 * damping, 1.0)
@@ -193,38 +203,6 @@ class EP(Engine):
             leave_one_out=state.terms,
         )
 
-    def _compiled(
-        self,
-        gram: Gram,
-        y: np.ndarray,
-        likelihood: OrdinalLikelihood,
-        start: Posterior | Start | None,
-    ) -> EPPosterior:
-        """Return the posterior of the same iteration in compiled code, see `sweeps`."""
-        K = gram.matrix
-        known = None if start is None else start.cavity
-        if start is not None and known is not None and start.alpha.size == y.size:
-            begin = (start.alpha, *known)
-        else:
-            none = np.zeros(y.size)
-            begin = (none, none, np.diagonal(K).copy())
-        data = K, np.stack(likelihood.bounds(y)), likelihood.noise
-        reason, sweep, residual, state, rows, L, X = sweeps.fixed_point(
-            routines.addresses(), *data, *begin, self.tol, self.max_sweeps
-        )
-        if reason == sweeps.NOT_POSITIVE:
-            raise np.linalg.LinAlgError("B = I + S K S is not positive definite")
-        p, S, alpha, h, a, c, lam = state[:7]
-        floor = f"converged to the rounding floor (residual {residual:.1e})"
-        message = {sweeps.CONVERGED: "converged", sweeps.STALLED: floor}.get(reason, "")
-        terms = Terms.of(rows[:15])
-        log_evidence = _log_evidence(terms, c, L, lam, alpha, h)
-        status = self._status(message, sweep, residual)
-        posterior = EPPosterior(gram, y, likelihood, alpha, h, p, L, log_evidence, status)
-        return posterior.remember(
-            root_precision=S, _root=X, B_inverse_diagonal=c, variance=a, leave_one_out=terms
-        )
-
     def _status(self, message: str, sweep: int, residual: float) -> Status:
         """Return the status of an iteration that ended with a message, or with none."""
         lost = (
@@ -232,17 +210,6 @@ class EP(Engine):
             "max_sweeps, or give the noise and length-scales proper priors"
         )
         return Status(bool(message), sweep, message or lost, sweep)
-
-
-def _log_evidence(terms: Terms, c, L, lam, alpha, h) -> float:
-    """Return the value for any sites, stationary where they are at the fixed point [CG2005, App. B]."""
-    return float(
-        terms.value.sum()
-        - 0.5 * np.log(c).sum()
-        - 0.5 * linalg.log_det(L)
-        + 0.5 * (lam * alpha) @ alpha
-        - 0.5 * alpha @ h
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,21 +223,38 @@ class _Sites:
     by_newton: bool = False
 
 
+@dataclass(frozen=True, slots=True)
 class _State:
     """The posterior of given sites, its cavities, and the sites that these ask for."""
 
-    def __init__(self, p, S, L, X, alpha, h, a, c, y, likelihood):
-        self.p, self.S, self.L, self.X = p, S, L, X
-        self.alpha, self.h, self.a, self.c = alpha, h, a, c
-        self.single = L.dtype == np.float32
-        self.lam = a / c
-        self.terms = likelihood.tilted(y, h - self.lam * alpha, self.lam)  # [CG2005, eq. 26]
-        self.p_new, self.slope_gap, self.residual = _ask(self.terms, alpha, p, a)
+    p: np.ndarray
+    S: np.ndarray
+    L: np.ndarray
+    X: np.ndarray
+    alpha: np.ndarray
+    h: np.ndarray
+    a: np.ndarray
+    c: np.ndarray
+    lam: np.ndarray
+    terms: Terms
+    p_new: np.ndarray
+    slope_gap: np.ndarray
+    residual: float
+
+    @property
+    def single(self) -> bool:
+        """Whether the factor is in single precision."""
+        return self.L.dtype == np.float32
 
     @property
     def log_evidence(self) -> float:
-        """Log Z of these sites."""
-        return _log_evidence(self.terms, self.c, self.L, self.lam, self.alpha, self.h)
+        """Log Z of these sites, stationary where they are at the fixed point [CG2005, App. B]."""
+        return float(
+            self.terms.value.sum()
+            - 0.5 * np.log(self.c).sum()
+            - 0.5 * linalg.log_det(self.L)
+            + 0.5 * (self.lam * self.alpha - self.h) @ self.alpha
+        )
 
     def damped(self, size: float) -> _Sites:
         """Return sites moved by that share towards those asked for."""
@@ -289,7 +273,7 @@ def _ask(terms: Terms, alpha, p, a) -> tuple[np.ndarray, np.ndarray, float]:
 
 
 def _floored(p: np.ndarray) -> np.ndarray:
-    return np.maximum(p, max(LEAST * p.max(), 1e-280))
+    return np.maximum(p, max(sweeps.LEAST * p.max(), sweeps.TINY))
 
 
 class _Problem:
@@ -297,10 +281,17 @@ class _Problem:
 
     def __init__(self, K: np.ndarray, y: np.ndarray, likelihood: OrdinalLikelihood, tol: float):
         self.K, self.y, self.likelihood, self.tol = K, y, likelihood, tol
+        is_small = y.size <= SMALL and isinstance(likelihood.link, Probit)
+        self.arguments = arguments_of(*likelihood.bounds(y), likelihood.noise) if is_small else None
         self.A: linalg.SiteCovariance | None = None
         self.A_residual = np.inf
         self._turn = 0
         self._rooms: dict[tuple[str, np.dtype], np.ndarray] = {}
+
+    @cached_property
+    def tilt(self) -> Callable[[np.ndarray, np.ndarray], Terms]:
+        """The likelihood's terms under Gaussians, a function of their means and variances."""
+        return self.likelihood.tilting(self.y)
 
     @cached_property
     def K_single(self) -> np.ndarray:
@@ -313,22 +304,33 @@ class _Problem:
             self._rooms[name, dtype] = linalg.empty(self.K.shape, dtype)
         return self._rooms[name, dtype]
 
-    def first_sites(self, start: Posterior | Start | None) -> _Sites:
-        """Return the sites that the cavities of `start`, or those of the prior, ask for."""
+    def first(self, start: Posterior | Start | None, single: bool) -> _State:
+        """Return the state of the sites that the cavities of `start`, or those of the prior, ask for."""
         known = None if start is None else start.cavity
-        if start is not None and known is not None and start.alpha.size == self.y.size:
-            alpha, (mu, lam) = start.alpha, known
-            h = linalg.symv(self.K, alpha)
+        if known is not None and known[0].size == len(self.K):
+            mu, lam = known
         else:
-            alpha = h = mu = np.zeros(self.y.size)
-            lam = np.diagonal(self.K)
-        terms = self.likelihood.tilted(self.y, mu, lam)
+            mu, lam = np.zeros(len(self.K)), np.diagonal(self.K)
+        if self.arguments is not None:
+            self.arguments[3], self.arguments[5] = mu, lam
+            rows, (alpha, h, p, t) = np.empty((16, mu.size)), np.empty((4, mu.size))
+            fill_rows(self.arguments, rows)
+            sweeps.begin(self.K, self.arguments, rows, alpha, h, p, t)
+            state = self._sweep(p, t, alpha)
+            return state or self.solve(_Sites(p, t, alpha, np.inf), single)
+        terms = self.tilt(mu, lam)
+        alpha = terms.d1  # what it is where the cavities are those of a fixed point
         p = _floored(terms.curvature / terms.shrink)
-        return _Sites(p, p * (mu - h) + terms.d1 / terms.shrink - alpha, alpha, np.inf)
+        t = p * (mu - linalg.symv(self.K, alpha)) + alpha / terms.shrink - alpha
+        return self.solve(_Sites(p, t, alpha, np.inf), single)
 
     def solve(self, sites: _Sites, single: bool) -> _State:
         """Factorise B for the given sites, in single precision if asked and if that will do."""
         p, t = _floored(sites.p), sites.t
+        if self.arguments is not None:
+            state = self._sweep(p, t, sites.alpha)
+            if state is not None:
+                return state
         S = np.sqrt(p)
         single = single and linalg.is_well_conditioned(self.K, p)
         K = self.K_single if single else self.K
@@ -338,7 +340,25 @@ class _Problem:
         X = linalg.triangular_inverse(L, self.room(f"inverse {self._turn}", K.dtype))
         c = np.einsum("ij,ij->j", X, X).astype(float)  # diag B⁻¹
         a = linalg.posterior_diagonal(self.K, c, p, S, L)
-        return _State(p, S, L, X, alpha, h, a, c, self.y, self.likelihood)
+        lam = a / c
+        terms = self.tilt(h - lam * alpha, lam)  # [CG2005, eq. 26]
+        return _State(p, S, L, X, alpha, h, a, c, lam, terms, *_ask(terms, alpha, p, a))
+
+    def _sweep(self, p, t, alpha) -> _State | None:
+        """Do the same in compiled code; None where that loses too many digits."""
+        n, alpha = p.size, alpha.copy()
+        L, X = np.empty((n, n), order="F"), np.empty((n, n), order="F")
+        S, h, a, c, lam = np.empty((5, n))
+        fixed = routines.addresses(), *routines.room(), self.K, self.arguments
+        reason = sweeps.solve(*fixed, L, X, alpha, p, t, S, h, a, c, lam)
+        if reason == sweeps.NOT_POSITIVE:
+            raise np.linalg.LinAlgError("B = I + S K S is not positive definite")
+        if reason == sweeps.NO_DIGITS:
+            return None
+        rows = np.empty((16, n))
+        fill_rows(self.arguments, rows)
+        terms = Terms.of(rows[:15])
+        return _State(p, S, L, X, alpha, h, a, c, lam, terms, *_ask(terms, alpha, p, a))
 
     def covariance(self, state: _State) -> linalg.SiteCovariance:
         """Return A, an old one where the step that it gives is good enough to finish."""
@@ -370,7 +390,7 @@ class _Problem:
             x = A.others_squared_times(p - state.p) / state.c**2
             lam = np.where(x > 0, state.lam / (1.0 + x / state.lam), state.lam - x)
             alpha = state.alpha + z - state.p * g
-            terms = self.likelihood.tilted(self.y, state.h + g - lam * alpha, lam)
+            terms = self.tilt(state.h + g - lam * alpha, lam)
             p_new, gap, new = _ask(terms, alpha, p, lam / (1.0 + p * lam))
             if not new < 0.7 * residual:
                 break
@@ -394,6 +414,8 @@ def _newton_step(A: linalg.SiteCovariance, c, lam, terms: Terms, p_gap, slope_ga
 
     scale = A.diagonal
     rhs, _ = respond(np.zeros_like(lam), slope_gap, p_gap)
-    u = linalg.gmres(lambda u: u - scale * respond(u / scale, 0.0, 0.0)[0], scale * rhs, rtol)
+    u = linalg.conjugate_residuals(
+        lambda u: u - scale * respond(u / scale, 0.0, 0.0)[0], scale * rhs, rtol
+    )
     dp = u / scale
     return dp, respond(dp, slope_gap, p_gap)[1]

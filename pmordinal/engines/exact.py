@@ -60,9 +60,9 @@ class Exact(Engine):
         self.check_link(likelihood.link)
         return replace(self, order=greedy_order(*boxed_normal(gram, y, likelihood)))
 
-    def loosened(self, objective: str) -> Self:
+    def loosened(self, objective: str, sampled: bool = False) -> Self:
         """Return the engine with a fixed number of proposals: the objective is smooth."""
-        return replace(self, standard_error=np.inf)
+        return self if sampled else replace(self, standard_error=np.inf)
 
     def __call__(
         self,

@@ -10,17 +10,20 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from pmordinal import linalg, modes, routines
+from pmordinal import linalg
 from pmordinal.engines.base import ENGINES, Engine
 from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
-from pmordinal.modes import FLOOR, STEEP
 from pmordinal.posterior import Gradient, Posterior, SiteReaction, Start, Status
 from pmordinal.smoothing import Terms, Triple
 
-SMALL = 200  # rows up to which calls of NumPy cost more than single precision gains
-LOOSE = 1e-6  # decrement that suffices inside an optimiser: the evidence moves by about as much
-CLOSE = 5.0  # Newton decrement, in posterior standard deviations, below which chord steps pay
+SMALL = 200  # rows up to which single precision does not pay
+STEEP = 1e8  # curvature, in prior precisions, above which the start is no place to linearise
+FLOOR = 1e-4  # decrement below which a stalled iteration is at the rounding floor, not lost
+LOOSE = 1e-6  # decrement that suffices inside an optimiser: the evidence moves by less than that
+SAMPLED = 1e-4  # and inside a sampler
+CLOSE = 5.0  # Newton decrement, in posterior standard deviations, below which a factor is kept
+MOST_STEPS = 16  # with one factor
 
 
 class LaplacePosterior(Posterior):
@@ -117,13 +120,14 @@ class Laplace(Engine):
     name: ClassVar[str] = "laplace"
     objectives: ClassVar[tuple[str, ...]] = ("evidence", "loo")
     has_latent_pullback: ClassVar[bool] = True
+    fewest_iterations: ClassVar[int] = 2
 
     tol: float = 1e-8
     max_iterations: int = 100
 
-    def loosened(self, objective: str) -> Self:
+    def loosened(self, objective: str, sampled: bool = False) -> Self:
         """Return the engine with a tolerance of which no optimiser or sampler sees anything."""
-        return replace(self, tol=max(self.tol, LOOSE))
+        return replace(self, tol=max(self.tol, SAMPLED if sampled else LOOSE))
 
     def __call__(
         self,
@@ -133,10 +137,6 @@ class Laplace(Engine):
         start: Posterior | Start | None = None,
     ) -> LaplacePosterior:
         """Return the Laplace approximation; see `Engine`."""
-        if y.size <= SMALL and likelihood.link.closed_form_smoothing:
-            posterior = self._compiled(gram, y, likelihood, start)
-            if posterior is not None:
-                return posterior
         K = gram.matrix
         mode = _Mode(K, y, likelihood, None if start is None else start.alpha)
         spent = 1
@@ -146,61 +146,31 @@ class Laplace(Engine):
             spent += easier.status.factorizations
             del easier
         # Steps start from a residual in double precision: a factor in single does, at half the cost.
-        K_step = linalg.in_single(K) if linalg.is_well_conditioned(K, mode.terms.curvature) else K
+        can_be_single = y.size > SMALL and linalg.is_well_conditioned(K, mode.terms.curvature)
+        K_step = linalg.in_single(K) if can_be_single else K
         buffer = linalg.empty(K.shape, K_step.dtype)
         decrement, message, iterations = np.inf, "", 0
         while not message and iterations < self.max_iterations:
-            iterations += 1
+            spent += 1
             S = np.sqrt(mode.terms.curvature)
             if K_step is not K and not linalg.is_well_conditioned(K, mode.terms.curvature):
                 K_step, buffer = K, linalg.empty(K.shape)
             L = linalg.cholesky_B(K_step, S, buffer)
-            previous, decrement = decrement, mode.newton(L, S)
-            if decrement < CLOSE:
-                decrement = mode.chord(L, S, decrement, self.tol)
-            if decrement <= self.tol:
+            previous = decrement
+            decrement, error, steps = mode.descend(L, S, self.tol)
+            iterations += steps
+            if error <= 0.01 * self.tol or decrement <= self.tol:
                 message = "converged"
             elif decrement > 0.5 * previous and decrement < FLOOR:
                 message = f"converged to the rounding floor (decrement {decrement:.1e})"
         W = np.maximum(mode.terms.curvature, 1e-280)  # leave-one-out divides by it
         L = linalg.cholesky_B(K, np.sqrt(W))
         log_evidence = mode.objective - 0.5 * linalg.log_det(L)  # [CG2005, eq. 11]
-        status = self._status(message, iterations, decrement, iterations + spent)
+        status = self._status(message, iterations, decrement, spent)
         posterior = LaplacePosterior(
             gram, y, likelihood, mode.alpha, mode.f, W, L, log_evidence, status
         )
         return posterior.remember(at_mode=mode.terms)
-
-    def _compiled(
-        self,
-        gram: Gram,
-        y: np.ndarray,
-        likelihood: OrdinalLikelihood,
-        start: Posterior | Start | None,
-    ) -> LaplacePosterior | None:
-        """Return the posterior from compiled code, see `modes`; None where the start is too steep."""
-        fits = start is not None and start.alpha.size == y.size
-        reason, iterations, spent, decrement, objective, state, rows, L = modes.find_mode(
-            routines.addresses(),
-            gram.matrix,
-            np.stack(likelihood.bounds(y)),
-            likelihood.noise,
-            start.alpha if start is not None and fits else np.zeros(y.size),
-            self.tol,
-            self.max_iterations,
-        )
-        if reason == modes.TOO_STEEP:
-            return None
-        if reason == modes.NOT_POSITIVE:
-            raise np.linalg.LinAlgError("B = I + S K S is not positive definite")
-        message = "converged" if reason == modes.CONVERGED else ""
-        if reason == modes.STALLED:
-            message = f"converged to the rounding floor (decrement {decrement:.1e})"
-        alpha, f, S, _ = state
-        log_evidence = objective - 0.5 * linalg.log_det(L)  # [CG2005, eq. 11]
-        status = self._status(message, iterations, decrement, spent)
-        posterior = LaplacePosterior(gram, y, likelihood, alpha, f, S * S, L, log_evidence, status)
-        return posterior.remember(at_mode=Terms.of(rows[:15]), root_precision=S)
 
     def _status(self, message: str, iterations: int, decrement: float, spent: int) -> Status:
         """Return the status of an iteration that ended with a message, or with none."""
@@ -217,18 +187,22 @@ class _Mode:
     """The iterate f = K α, its likelihood terms and the objective −S(f) [CG2005, eq. 9]."""
 
     def __init__(self, K, y, likelihood, alpha: np.ndarray | None):
-        self.K, self.y, self.likelihood = K, y, likelihood
+        self.K, self.log_prob = K, likelihood.at(y)
         self.alpha = self.f = np.zeros(y.size)
-        self.terms, self.objective = self._evaluate(self.alpha, self.f)
         if alpha is not None and alpha.size == y.size:
             f = linalg.symv(K, alpha)
             terms, objective = self._evaluate(alpha, f)
-            if objective > self.objective:
+            r = terms.d1 - alpha
+            if r @ linalg.symv(K, r) < CLOSE**2:  # no smaller than the decrement: the mode is near
                 self._move(alpha, f, terms, objective)
+                return
+        self._move(self.alpha, self.f, *self._evaluate(self.alpha, self.f))
+        if alpha is not None and alpha.size == y.size and objective > self.objective:
+            self._move(alpha, f, terms, objective)
 
     def _evaluate(self, alpha, f) -> tuple[Terms, float]:
         with np.errstate(over="ignore"):  # a step too far, or a start: the next one is nearer
-            terms = self.likelihood.log_prob(self.y, f)
+            terms = self.log_prob(f)
         return terms, float(terms.value.sum() - 0.5 * alpha @ f)
 
     @property
@@ -250,31 +224,39 @@ class _Mode:
         df = linalg.symv(self.K, da)
         return da, df, float(np.sqrt(max(da @ df + (S * df) @ (S * df), 0.0)))
 
-    def newton(self, L, S) -> float:
-        """Take a step that does not lower the objective; return the decrement."""
+    def descend(self, L, S, tol: float) -> tuple[float, float, int]:
+        """Take a Newton step that does not lower the objective, and more with the same factor while they help.
+
+        Returns
+        -------
+        decrement, error : float
+            Of the last step, and how much of it is left to go.
+        steps : int
+        """
         da, df, decrement = self._step(L, S)
         size = 1.0
-        while True:
-            alpha, f = self.alpha + size * da, self.f + size * df
-            terms, objective = self._evaluate(alpha, f)
-            if objective >= self.objective - self._slack or size < 1e-10:
-                break
+        while not self._try(da, df, size) and size >= 1e-10:
             size *= 0.5
-        self._move(alpha, f, terms, objective)
-        return decrement
-
-    def chord(self, L, S, decrement: float, tol: float, max_steps: int = 15) -> float:
-        """Take steps with a kept factor while each halves the decrement and none lowers the objective."""
-        for _ in range(max_steps):
-            if decrement <= tol:
-                break
+        if size < 1e-10:
+            self._try(da, df, size, anyway=True)
+        error = decrement * min(max(decrement, float(np.finfo(L.dtype).eps)), 1.0)  # it squares
+        steps = 1
+        while error > 0.01 * tol and decrement < CLOSE and steps < MOST_STEPS:
             da, df, new = self._step(L, S)
-            if not new < 0.5 * decrement:
+            if not new < 0.5 * decrement or not self._try(da, df):
                 break
-            alpha, f = self.alpha + da, self.f + df
-            terms, objective = self._evaluate(alpha, f)
-            if objective < self.objective - self._slack:
-                break
+            error, decrement = (
+                new * new / decrement,
+                new,
+            )  # the log determinant feels it to first order
+            steps += 1
+        return decrement, error, steps
+
+    def _try(self, da, df, size: float = 1.0, anyway: bool = False) -> bool:
+        """Move by a step unless that lowers the objective; return whether it has moved."""
+        alpha, f = self.alpha + size * da, self.f + size * df
+        terms, objective = self._evaluate(alpha, f)
+        if anyway or objective >= self.objective - self._slack:
             self._move(alpha, f, terms, objective)
-            decrement = new
-        return decrement
+            return True
+        return False

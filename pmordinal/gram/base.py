@@ -163,6 +163,7 @@ class Columns:
         return X[:, self._chosen]
 
 
+_FEW_ROWS, _FEW_COLUMNS = 200, 12  # below which calls cost more than BLAS gains
 _MOST_ROWS = 128  # handled at a time; measured at n = 100 and n = 1000
 
 # Below this share of ‖φ_i‖² + ‖φ_j‖² a squared distance from a matrix product has lost four digits.
@@ -277,6 +278,8 @@ class DistanceKernel(Kernel):
         self, phi: Array, own: Sequence[float], scale: float
     ) -> tuple[Array, Callable[[Array], tuple[Array, list[float], float]]]:
         n, p = phi.shape
+        if n <= _FEW_ROWS and p <= _FEW_COLUMNS:
+            return self._small_square(phi, own, scale)
         K = empty((n, n))
         triangle = _triangle(n, self.keeps_auxiliary)
         A, B = _augmented(phi)
@@ -307,6 +310,26 @@ class DistanceKernel(Kernel):
             return 2.0 * (S_phi[:, :p] - S_phi[:, p:] * phi), total, by_scale
 
         return K, pullback
+
+    def _small_square(
+        self, phi: Array, own: Sequence[float], scale: float
+    ) -> tuple[Array, Callable[[Array], tuple[Array, list[float], float]]]:
+        """Do the same for few rows of few features, from differences: fewer calls, and none of BLAS."""
+        n = len(phi)
+        columns, k = phi.T.copy(), np.empty((n, n))
+        auxiliary = np.empty((n, n)) if self.keeps_auxiliary else None
+        _half_distances(columns, k)
+        self.profile(k, auxiliary, own)
+
+        def pullback(dK: Array) -> tuple[Array, list[float], float]:
+            S, dphi = np.empty((n, n)), np.zeros(columns.shape)
+            by_scale = dK.trace() + 2.0 * _take_pairs(dK, 0, k, S)
+            total = [2.0 * g for g in self.own_derivatives(S, k, auxiliary, own)] if own else []
+            self.slope(S, k, auxiliary, own)
+            _spread(S, columns, dphi)
+            return dphi.T, total, by_scale
+
+        return (scale * k).T, pullback  # not k itself: others write into it
 
     def _cross(
         self, phi: Array, psi: Array, own: Sequence[float]
@@ -398,3 +421,30 @@ def _take_pairs(dK, first, k, S):
             to[j] = below[j]
             total += below[j] * weights[j]
     return total
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _half_distances(columns, H):
+    """Write −½‖φ_i − φ_j‖² for all pairs of rows, given the columns of φ as rows."""
+    n = columns.shape[1]
+    for i in range(n):
+        for j in range(n):
+            H[i, j] = 0.0
+        for k in range(columns.shape[0]):
+            own = columns[k, i]
+            for j in range(n):
+                H[i, j] -= 0.5 * (own - columns[k, j]) ** 2
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _spread(S, columns, out):
+    """Add 2 Σ_j S_ij (φ_j − φ_i) and, for the pair's other end, its negative; S is above the diagonal."""
+    for k in range(columns.shape[0]):
+        column, to = columns[k], out[k]
+        for i in range(column.size):
+            own, total = column[i], 0.0
+            for j in range(i + 1, column.size):
+                pull = 2.0 * S[i, j] * (column[j] - own)
+                to[j] -= pull
+                total += pull
+            to[i] += total

@@ -10,7 +10,7 @@ r1 = φ(hi)/P and r2 = φ(lo)/P, m = r2 − r1 the slope.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -142,6 +142,12 @@ class Link(ABC):
                 (q.log_scale[2] + 2.0 * q.curvature) / s2,
                 np.ones_like(q.slope),
             ]
+
+    def latent_function(
+        self, lower: FloatArray, upper: FloatArray, noise: float
+    ) -> Callable[[FloatArray, FloatArray], Iterable[FloatArray]]:
+        """Return `latent_terms` as a function of f and var, for intervals that stay."""
+        return lambda f, var: self.latent_terms(lower, upper, f, noise, var)
 
     @abstractmethod
     def cdf(self, z: ArrayLike) -> FloatArray:

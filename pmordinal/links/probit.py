@@ -13,6 +13,7 @@ reflection e → −e a swap.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -90,6 +91,20 @@ class Probit(Link):
     ) -> FloatArray:
         """Return the rows of `Link.latent_terms`, in compiled code."""
         return _evaluate(lower, upper, np.subtract(upper, lower), f, noise, var)[:_VARIANCE]
+
+    def latent_function(
+        self, lower: FloatArray, upper: FloatArray, noise: float
+    ) -> Callable[[FloatArray, FloatArray], FloatArray]:
+        """Return `latent_terms` as a function of f and var; the intervals are copied once."""
+        arguments = arguments_of(lower, upper, noise)
+
+        def evaluate(f: FloatArray, var: FloatArray) -> FloatArray:
+            arguments[3], arguments[5] = f, var
+            out = np.empty((_VARIANCE + 1, lower.size))
+            fill_rows(arguments, out)
+            return out[:_VARIANCE]
+
+        return evaluate
 
     def log_interval(self, lo: ArrayLike, hi: ArrayLike, width: ArrayLike) -> FloatArray:
         """Return `log_prob` of `interval` alone, in compiled code."""
@@ -183,13 +198,11 @@ def _evaluate(*given: ArrayLike) -> FloatArray:
     return out
 
 
-@njit(cache=True, nogil=True)
-def arguments_of(bounds, noise):
-    """Return the arguments of `fill_rows` for intervals, shape (2, n), and noise: f and var are left at zero."""
-    arguments = np.zeros((6, bounds.shape[1]))
-    for i in range(bounds.shape[1]):
-        arguments[0, i], arguments[1, i] = bounds[0, i], bounds[1, i]
-        arguments[2, i], arguments[4, i] = bounds[1, i] - bounds[0, i], noise
+def arguments_of(lower: FloatArray, upper: FloatArray, noise: float) -> FloatArray:
+    """Return the arguments of `fill_rows` for intervals and noise; f and var are left to be written."""
+    arguments = np.empty((6, lower.size))
+    arguments[0], arguments[1], arguments[4] = lower, upper, noise
+    np.subtract(upper, lower, out=arguments[2])
     return arguments
 
 
