@@ -24,6 +24,7 @@ from pmordinal.ops import OrdinalEvidence, Problem
 from pmordinal.posterior import Posterior
 from pmordinal.threads import blas_threads
 
+ABNORMAL = 2  # status of a line search that found no descent
 WALL = 1e10  # what the optimiser sees where the objective is not finite
 DOUBTFUL = 30.0  # nats of estimated error, beyond which an evidence is not to be trusted
 GAIN, PATIENCE = 1e-3, 2  # rounds end when so many have gained less than this for each row
@@ -231,10 +232,12 @@ class Target:
         options = {**limits, "ftol": 1e-7, "gtol": 1e-5}
         if x0.size == 0:
             return Run(x0, float(self._objective(x0)[0]), True, 1, 0, "nothing to optimise")
+        search = {"jac": True, "method": "L-BFGS-B", "options": options, "callback": step}
         try:
-            found = minimize(
-                negative, x0, jac=True, method="L-BFGS-B", options=options, callback=step
-            )
+            found = minimize(negative, x0, **search)
+            if found.status == ABNORMAL and self._tighten() and count < max_evaluations:
+                options["maxfun"] = max_evaluations - count
+                found = minimize(negative, found.x, **search)
         except KeyboardInterrupt:
             if not np.isfinite(best):
                 raise
@@ -243,7 +246,15 @@ class Target:
         message = found.message if isinstance(found.message, str) else found.message.decode()
         if found.fun >= WALL:  # it began on the wall, where the gradient is zero
             return Run(found.x, -np.inf, False, count, found.nit, message)
-        return Run(found.x, -found.fun * n, bool(found.success), count, found.nit, message)
+        return Run(found.x, -found.fun * n, bool(found.success), count, steps, message)
+
+    def _tighten(self) -> bool:
+        """Go back to the user's tolerance, which a line search may need; tell whether another one was in use."""
+        was_other = self.problem.cache.get("engine") == self.problem.engine != self.engine
+        if was_other:
+            self.problem.cache["engine"] = self.engine
+            self.problem.begin_from(None)
+        return was_other
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
         """Return the gradient of the objective at `x`."""

@@ -300,7 +300,7 @@ def test_compiled_sweeps_are_those_of_numpy(noise, monkeypatch, rng):
     gram = Gram(lower(pm.gp.cov.ExpQuad(2, ls=1.3)), X, [np.asarray(1.3)])
     likelihood = OrdinalLikelihood([-0.5, 0.5], noise=noise)
     compiled = EP()(gram, y, likelihood)
-    monkeypatch.setattr("pmordinal.engines.ep.Probit", type(None))
+    monkeypatch.setattr("pmordinal.sites.Probit", type(None))
     plain = EP()(gram, y, likelihood)
     assert compiled.status.factorizations == plain.status.factorizations
     assert compiled.log_evidence == pytest.approx(plain.log_evidence, abs=1e-9)

@@ -353,3 +353,28 @@ def test_the_progress_bar_shows_and_goes(capsys):
     pmo.fit(pmo.gp_model(X, y), progressbar=True)
     pmo.fit(pmo.gp_model(X, y), progressbar=False)
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_tolerance_that_misleads_the_line_search_is_tightened(monkeypatch, rng):
+    """With sites that hardly converge the gradient is not that of the value: the fit goes on with the user's own."""
+    X = rng.normal(size=(30, 2))
+    y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=30), [-0.5, 0.5])
+    exact = pmo.fit(pmo.gp_model(X, y), progressbar=False)
+    runs, minimize = [], optimize.minimize
+
+    def first_is_lost(function, x, **options):
+        found = minimize(function, x, **options)
+        runs.append(x)
+        if len(runs) == 1:
+            found.status, found.success, found.x = 2, False, x
+        return found
+
+    monkeypatch.setattr("pmordinal.target.minimize", first_is_lost)
+    fit = pmo.fit(pmo.gp_model(X, y), progressbar=False)
+    assert len(runs) == 2
+    assert fit.status.converged
+    assert fit.objective_value == pytest.approx(exact.objective_value, abs=1e-5)
+    runs.clear()
+    with pytest.warns(pmo.ConvergenceWarning):
+        pmo.fit(pmo.gp_model(X, y, engine="plsor"), progressbar=False)  # has no wider tolerance
+    assert len(runs) == 1

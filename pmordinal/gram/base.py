@@ -11,10 +11,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytensor.tensor as pt
-from numba import njit
 from numpy.typing import NDArray
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 
+from pmordinal.distances import (
+    MOST_ROWS,
+    augmented,
+    blocks,
+    half_distances,
+    spread,
+    take_pairs,
+    triangle,
+)
 from pmordinal.linalg import empty, fill_upper, inner
 
 type Array = NDArray[np.float64]
@@ -164,7 +172,6 @@ class Columns:
 
 
 _FEW_ROWS, _FEW_COLUMNS = 200, 12  # below which calls cost more than BLAS gains
-_MOST_ROWS = 128  # handled at a time; measured at n = 100 and n = 1000
 
 # Below this share of ‖φ_i‖² + ‖φ_j‖² a squared distance from a matrix product has lost four digits.
 _NEAR = 1e-4
@@ -281,9 +288,9 @@ class DistanceKernel(Kernel):
         if n <= _FEW_ROWS and p <= _FEW_COLUMNS:
             return self._small_square(phi, own, scale)
         K = empty((n, n))
-        triangle = _triangle(n, self.keeps_auxiliary)
-        A, B = _augmented(phi)
-        for block, below, H, auxiliary in triangle:
+        parts = triangle(n, self.keeps_auxiliary)
+        A, B = augmented(phi)
+        for block, below, H, auxiliary in parts:
             np.matmul(A[block], B[below].T, out=H)
             self._clean(H, A[block], B[below])
             H.flat[:: H.shape[1] + 1] = 0.0
@@ -294,12 +301,12 @@ class DistanceKernel(Kernel):
         def pullback(dK: Array) -> tuple[Array, list[float], float]:
             phi_one = B[:, : p + 1]
             S_phi = np.zeros((n, p + 1))  # S [φ, 1] for S = dK ∘ dk/dH
-            work = np.empty(_MOST_ROWS * n)
+            work = np.empty(MOST_ROWS * n)
             total = [0.0] * len(own)
             by_scale = float(np.trace(dK))
-            for block, below, k, auxiliary in triangle:
+            for block, below, k, auxiliary in parts:
                 S = work[: k.size].reshape(k.shape)
-                by_scale += 2.0 * _take_pairs(dK, block.start, k, S)
+                by_scale += 2.0 * take_pairs(dK, block.start, k, S)
                 inputs = k, auxiliary, own
                 if own:
                     part = self.own_derivatives(S, *inputs)
@@ -318,15 +325,15 @@ class DistanceKernel(Kernel):
         n = len(phi)
         columns, k = phi.T.copy(), np.empty((n, n))
         auxiliary = np.empty((n, n)) if self.keeps_auxiliary else None
-        _half_distances(columns, k)
+        half_distances(columns, k)
         self.profile(k, auxiliary, own)
 
         def pullback(dK: Array) -> tuple[Array, list[float], float]:
             S, dphi = np.empty((n, n)), np.zeros(columns.shape)
-            by_scale = dK.trace() + 2.0 * _take_pairs(dK, 0, k, S)
+            by_scale = dK.trace() + 2.0 * take_pairs(dK, 0, k, S)
             total = [2.0 * g for g in self.own_derivatives(S, k, auxiliary, own)] if own else []
             self.slope(S, k, auxiliary, own)
-            _spread(S, columns, dphi)
+            spread(S, columns, dphi)
             return dphi.T, total, by_scale
 
         return (scale * k).T, pullback  # not k itself: others write into it
@@ -337,8 +344,8 @@ class DistanceKernel(Kernel):
         (n, p), m = phi.shape, len(psi)
         K = np.empty((m, n))  # transposed at the end: Fortran order
         auxiliary = np.empty((m, n)) if self.keeps_auxiliary else None
-        A, B = _augmented(psi)[0], _augmented(phi)[1]
-        for block in _blocks(m):
+        A, B = augmented(psi)[0], augmented(phi)[1]
+        for block in blocks(m):
             H = K[block]
             np.matmul(A[block], B.T, out=H)
             self._clean(H, A[block], B)
@@ -349,7 +356,7 @@ class DistanceKernel(Kernel):
             psi_one = np.column_stack([psi, np.ones(m)])
             S_psi, S_phi = np.zeros((n, p + 1)), np.zeros((m, p + 1))
             total = [0.0] * len(own)
-            for block in _blocks(m):
+            for block in blocks(m):
                 S = np.array(dK.T[block])
                 inputs = K[block], None if auxiliary is None else auxiliary[block], own
                 if own:
@@ -374,77 +381,5 @@ class DistanceKernel(Kernel):
             H[i, j] = -0.5 * np.einsum("ij,ij->i", difference, difference)
 
 
-def _augmented(phi: Array) -> tuple[Array, Array]:
-    """Return A = [φ, −½‖φ‖², 1] and B = [φ, 1, −½‖φ‖²]: A Bᵀ is H in one matrix product."""
-    n, p = phi.shape
-    A = np.empty((n, p + 2))
-    A[:, :p] = phi
-    A[:, p] = np.einsum("ij,ij->i", phi, phi)
-    A[:, p] *= -0.5
-    A[:, p + 1] = 1.0
-    B = A.copy()
-    B[:, p] = 1.0
-    B[:, p + 1] = A[:, p]
-    return A, B
-
-
-def _blocks(n: int) -> Iterator[slice]:
-    for start in range(0, n, _MOST_ROWS):
-        yield slice(start, min(start + _MOST_ROWS, n))
-
-
-def _triangle(n: int, with_auxiliary: bool) -> list[tuple[slice, slice, Array, Array | None]]:
-    """Return the lower triangle by columns, the rows from their first on, and transposed room for k and more."""
-    shapes = [(block.stop - block.start, n - block.start) for block in _blocks(n)]
-    room = empty((sum(a * b for a, b in shapes), 1 + with_auxiliary))
-    parts, start = [], 0
-    for block, shape in zip(_blocks(n), shapes, strict=True):
-        stop = start + shape[0] * shape[1]
-        k, *more = (room[start:stop, i].reshape(shape) for i in range(1 + with_auxiliary))
-        parts.append((block, slice(block.start, n), k, more[0] if more else None))
-        start = stop
-    return parts
-
-
 def _shaped(derivatives: list[float], values: Sequence[Array]) -> list[Array]:
     return [np.full(value.shape, g) for value, g in zip(values, derivatives, strict=True)]
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _take_pairs(dK, first, k, S):
-    """Write the columns of dK from the first on, below the diagonal, as rows of S; return Σ S ∘ k."""
-    total = 0.0
-    for i in range(S.shape[0]):
-        S[i, : i + 1] = 0.0  # no row moves away from itself, and each pair is met once
-        below, weights, to = dK[first + i + 1 :, first + i], k[i, i + 1 :], S[i, i + 1 :]
-        for j in range(to.size):
-            to[j] = below[j]
-            total += below[j] * weights[j]
-    return total
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _half_distances(columns, H):
-    """Write −½‖φ_i − φ_j‖² for all pairs of rows, given the columns of φ as rows."""
-    n = columns.shape[1]
-    for i in range(n):
-        for j in range(n):
-            H[i, j] = 0.0
-        for k in range(columns.shape[0]):
-            own = columns[k, i]
-            for j in range(n):
-                H[i, j] -= 0.5 * (own - columns[k, j]) ** 2
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _spread(S, columns, out):
-    """Add 2 Σ_j S_ij (φ_j − φ_i) and, for the pair's other end, its negative; S is above the diagonal."""
-    for k in range(columns.shape[0]):
-        column, to = columns[k], out[k]
-        for i in range(column.size):
-            own, total = column[i], 0.0
-            for j in range(i + 1, column.size):
-                pull = 2.0 * S[i, j] * (column[j] - own)
-                to[j] -= pull
-                total += pull
-            to[i] += total
