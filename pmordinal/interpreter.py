@@ -73,9 +73,8 @@ class NumpyLinker(JITLinker):
         return fn
 
 
-SELDOM = Mode(
-    linker=NumpyLinker(), optimizer="merge"
-)  # run a hundred times: rewriting would take longer
+# For a hundred runs rewriting the graph takes longer than it saves.
+SELDOM = Mode(linker=NumpyLinker(), optimizer="merge")
 OFTEN = Mode(linker=NumpyLinker(), optimizer="fast_run")
 
 

@@ -268,8 +268,8 @@ class Problem:
             if "engine" not in self.cache:
                 self.cache["engine"] = self.engine.select(gram, y, likelihood)
         engine, starts = self.cache["engine"], self._starts(y)
-        positive = np.concatenate([*map(np.ravel, gram.values), [likelihood.noise]])
-        parameters = np.concatenate([np.arcsinh(1e3 * positive), thresholds])
+        scales = np.concatenate([*map(np.ravel, gram.values), [likelihood.noise]])
+        parameters = np.concatenate([np.arcsinh(1e3 * scales), thresholds])  # as good as logarithms
         start, is_predicted = starts.predict(parameters)
         if loosely and is_predicted:
             engine = engine.loosened(self.objective, sampled=True)
@@ -376,8 +376,10 @@ class OrdinalEvidence(ValueWithGradient):
                     results = parts
         outputs[0][0] = np.asarray(-np.inf if results is None else value, dtype="float64")
         for k, x in enumerate(inputs[:-1]):
-            part = np.zeros(x.shape) if results is None else np.asarray(results[k], dtype="float64")
-            outputs[k + 1][0] = part.reshape(x.shape)
+            part = np.zeros(x.shape) if results is None else results[k]
+            outputs[k + 1][0] = np.array(part, dtype="float64").reshape(
+                x.shape
+            )  # others write into it
 
 
 def _usable(arrays) -> bool:

@@ -41,7 +41,7 @@ class Starts:
         Parameters
         ----------
         parameters : ndarray
-            On a scale on which solutions are smooth; equal lengths.
+            On a scale on which solutions are smooth.
         """
         process, last = self._process, self.last  # threads may replace them
         if process is None or last is None:

@@ -126,6 +126,27 @@ def test_a_warm_start_does_not_change_the_value(evidence):
     assert float(run(*POINT)) == pytest.approx(first, abs=1e-7)
 
 
+def test_what_is_kept_is_not_what_others_write_into(evidence):
+    """Results are kept for the next time, and a compiled graph may work in the arrays that it is given."""
+    task, _, _ = evidence
+    op = OrdinalEvidence(task)
+    cells = [[[None] for _ in range(4)] for _ in range(2)]
+    for outputs in cells:
+        op.perform(None, [*POINT, task.y], outputs)
+        for cell in outputs:
+            cell.append(cell[0].copy())
+            cell[0][...] = 7.0
+    for (_, first), (_, second) in zip(*cells, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_ops_are_named_without_their_data(evidence):
+    _, _, value = evidence
+    assert str(value.owner.op) == "OrdinalEvidence"
+    assert "array" not in pytensor.dprint(value, file="str")
+    assert str(IntervalLogProb(get_link("probit"))) == "IntervalLogProb"
+
+
 def test_the_default_back_end_runs_the_evidence_without_a_warning(evidence):
     """No object-mode fallback: pytest turns Numba's and PyTensor's warnings into errors."""
     _, inputs, value = evidence
