@@ -153,7 +153,7 @@ def main():
             draws=arguments.draws,
             tune=arguments.tune,
             init="jitter+adapt_full",
-            target_accept=0.8 if engine == "plsor" else 0.65,  # PLSOR's posterior is no Gaussian
+            target_accept=0.65,
             **common,
         )
         seconds = evaluation_seconds(model, draws)

@@ -17,10 +17,12 @@ from pytensor.compile.mode import Mode
 from pytensor.graph import Apply, Constant
 from pytensor.link.basic import JITLinker
 from pytensor.link.utils import fgraph_to_python
-from pytensor.tensor.basic import Join
+from pytensor.scalar.math import Softplus
+from pytensor.tensor.basic import Alloc, Join
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.subtensor import Subtensor, unflatten_index_variables
+from pytensor.tensor.subtensor import IncSubtensor, Subtensor, unflatten_index_variables
 from pytensor.tensor.type import TensorType
+from pytensor.tensor.utils import import_func_from_string
 
 DEFAULT = "Mode"  # what PyTensor calls the mode of users who have not chosen one
 
@@ -38,7 +40,10 @@ OPERATORS: dict[str, Function] = {
     "less": operator.lt,
     "less_equal": operator.le,
     "square": lambda x: x * x,
+    "softplus": lambda x: np.logaddexp(0.0, x),  # by a name of ours
 }
+# What PyTensor does not know to be in NumPy: name, number of inputs and of outputs.
+NAMED = {Softplus: ("softplus", 1, 1)}
 
 
 class NumpyLinker(JITLinker):
@@ -161,13 +166,14 @@ def _numpy(op, node: Apply) -> Function | None:
 
 @_numpy.register
 def _(op: Elemwise, node: Apply) -> Function | None:
+    specification = op.nfunc_spec or NAMED.get(type(op.scalar_op))
     # Of unknown lengths one might be broadcast where PyTensor would refuse to.
-    if op.nfunc_spec is None or any(None in v.type.shape for v in node.inputs):
+    if specification is None or any(None in v.type.shape for v in node.inputs):
         return None
-    name, arity, _ = op.nfunc_spec
+    name, arity, _ = specification
     if name == "where":
         return _choice(node)
-    function = OPERATORS.get(name) or getattr(np, name, None)
+    function = OPERATORS.get(name) or import_func_from_string(name)
     if function is None:
         return None
     if len(node.inputs) != arity:
@@ -241,13 +247,42 @@ def _(op: CAReduce, node: Apply) -> Function | None:
 @_numpy.register
 def _(op: Subtensor, node: Apply) -> Function | None:
     x, *indices = node.inputs
-    if not all(isinstance(v, Constant) for v in indices) or _is_number(x.type):
+    index = _fixed_index(op, x, indices)
+    if index is None:
         return None
-    numbers = [v.data.item() for v in indices if isinstance(v, Constant)]
-    index = tuple(unflatten_index_variables(numbers, op.idx_list))
     if _is_number(node.outputs[0].type):
         return lambda x, *_: x[index].reshape(())[()]
     return lambda x, *_: x[index]
+
+
+@_numpy.register
+def _(op: IncSubtensor, node: Apply) -> Function | None:
+    x, y, *indices = node.inputs
+    index, sets = _fixed_index(op, x, indices), op.set_instead_of_inc
+    if index is None or None in y.type.shape:
+        return None
+
+    def increase(x, y, *_):
+        x = x.copy()
+        x[index] = y if sets else x[index] + y
+        return x
+
+    return increase
+
+
+def _fixed_index(op: Subtensor | IncSubtensor, x, indices) -> tuple | None:
+    """Return the index into an array; None if it is not known before, or if the array is a number."""
+    if not all(isinstance(v, Constant) for v in indices) or _is_number(x.type):
+        return None
+    return tuple(unflatten_index_variables([v.data.item() for v in indices], op.idx_list))
+
+
+@_numpy.register
+def _(op: Alloc, node: Apply) -> Function | None:
+    out = node.outputs[0].type
+    if None in out.shape or _is_number(out):
+        return None
+    return lambda value, *_: np.full(out.shape, value, out.dtype)
 
 
 @_numpy.register

@@ -14,6 +14,7 @@ from pmordinal.gp import ONE_VECTOR, MarginalOrdinal, is_random
 from pmordinal.interpreter import SmallModel
 from pmordinal.links import Link
 from pmordinal.priors import thresholds as threshold_prior
+from pmordinal.scales import label_scales
 
 NDIM = {"amplitude": 0, "noise": 0, "noise_fraction": 0, "thresholds": 1}
 
@@ -85,7 +86,8 @@ def gp_model(
     deviations of the attributes, ``noise ~ LogNormal(−1, 1.5)``, and thresholds such that the
     category probabilities of a new row are uniform over the simplex. For ``engine="plsor"`` the
     latent function is in label units: ``amplitude ~ LogNormal(log sd(y), 0.5)`` is the standard
-    deviation of a noisy label, ``noise_fraction ~ Beta(1.5, 1.5)``, ``noise ~ LogNormal(−1, 1)``.
+    deviation of a noisy label, ``noise_fraction ~ Beta(1.5, 1.5)``, ``noise ~ LogNormal(−1, 1)``;
+    amplitude and noise are sampled as one vector, ``scales``, in coordinates that suit a sampler.
 
     Examples
     --------
@@ -111,22 +113,23 @@ def gp_model(
         if engine.in_label_units:
             codes = labels.codes[labels.observed]
             spread = max(codes.std(), 0.1)
-            default = pm.LogNormal.dist(np.log(spread), 0.5)
-            amplitude = variable("amplitude", default if amplitude is None else amplitude)
+            share = pm.Beta.dist(1.5, 1.5) if noise_fraction is None else noise_fraction
+            share = variable("noise_fraction", share)
+            if amplitude is None and noise is None:
+                amplitude, noise = label_scales([np.log(spread), -1.0], [0.5, 1.0], share)
+            else:
+                default = pm.LogNormal.dist(np.log(spread), 0.5)
+                amplitude = variable("amplitude", default if amplitude is None else amplitude)
+                noise = noise_variable(noise, 1.0)
+            cov = amplitude**2 * (1.0 - share) * covariance(cov_func, d, ard, lengthscale)
+            cov += pm.gp.cov.WhiteNoise(amplitude * pt.sqrt(share))
             begin |= {"amplitude": spread, "noise_fraction": 0.5, "noise": 0.5}
+            begin["scales"] = np.array([spread, 0.5])
             begin["thresholds"] = np.arange(labels.n_classes - 1) + 1 - labels.n_classes / 2
         else:
             amplitude = variable("amplitude", 1.0 if amplitude is None else amplitude)
-        cov = covariance(cov_func, d, ard, lengthscale)
-        if engine.in_label_units:
-            share = pm.Beta.dist(1.5, 1.5) if noise_fraction is None else noise_fraction
-            share = variable("noise_fraction", share)
-            cov = amplitude**2 * (1.0 - share) * cov + pm.gp.cov.WhiteNoise(
-                amplitude * pt.sqrt(share)
-            )
-        else:
-            cov = scaled(cov, amplitude)
-        noise = noise_variable(noise, 1.0 if engine.in_label_units else 1.5)
+            cov = scaled(covariance(cov_func, d, ard, lengthscale), amplitude)
+            noise = noise_variable(noise)
         total = pt.sqrt(amplitude**2 + noise**2)
         unit = 1.0 if engine.in_label_units else noise
         thresholds = threshold_variable(thresholds, labels.n_classes, total, link, unit)

@@ -42,7 +42,8 @@ def given(page):
     names |= {"X": wine[["temperature", "contact"]], "y": wine["rating"], "Xnew": wine.head(2)}
     if page in ("docs/exact.md", "docs/sklearn.md"):
         x = rng.normal(size=(30, 1))
-        labels = np.array(["low", "medium", "high"])[np.digitize(x[:, 0], [-0.5, 0.5])]
+        noisy = x[:, 0] + 0.5 * rng.normal(size=30)
+        labels = np.array(["low", "medium", "high"])[np.digitize(noisy, [-0.5, 0.5])]
         y = pd.Categorical(labels, ["low", "medium", "high"], ordered=True)
         names |= {"X": x, "y": y if page == "docs/exact.md" else labels, "rows": x[:3]}
     if page == "docs/modl.md":
@@ -54,6 +55,7 @@ def given(page):
 
 
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter of Pareto")  # so few draws
+@pytest.mark.filterwarnings("ignore:QuadPotentialFullAdapt is an experimental")  # PyMC's own word
 @pytest.mark.parametrize("page", pages())
 def test_code_runs(page, monkeypatch, tmp_path):
     matplotlib.use("Agg")

@@ -56,6 +56,12 @@ EXPRESSIONS = {
     "an index that varies": v[i] + M[i, 1] + v[i:],
     "integers": pt.cast(v, "int64") // 2 + i,
     "special functions": pt.gammaln(x) + pt.erf(v) + pt.sigmoid(v),
+    "softplus": pt.softplus(50.0 * v) + pt.softplus(x) + pt.softplus(i),
+    "entries changed": pt.inc_subtensor(v[1], x) + pt.set_subtensor(v[::2], M[0, :2]),
+    "an entry of one changed": pt.inc_subtensor(v[:1][0], x) + x,
+    "an entry changed that varies": pt.inc_subtensor(v[i], x),
+    "filled": pt.alloc(x, 3) + v + pt.alloc(v, 4, 3)[1] + pt.alloc(x, 1),
+    "filled to an unknown length": pt.alloc(x, w.shape[0]) + w,
     "cumulated": pt.cumsum(v) * pt.sum(pt.diff(w)),
     "several results": pt.max_and_argmax(v)[0] + pt.concatenate(pt.split(v, [1, 2])[::-1]),
 }

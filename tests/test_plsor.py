@@ -119,7 +119,7 @@ def test_model_and_fit():
     X, y, _ = problem(n=60)
     model = pmo.gp_model(X, y, engine="plsor")
     names = [v.name for v in model.free_RVs]
-    assert names == ["amplitude", "lengthscale", "noise_fraction", "noise", "thresholds"]
+    assert names == ["noise_fraction", "scales", "lengthscale", "thresholds"]
     fit = pmo.fit(model, progressbar=False)
     assert fit.status.converged
     assert fit.objective == "loo"

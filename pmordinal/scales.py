@@ -1,0 +1,114 @@
+"""Amplitude and noise of a regression on labels, in coordinates that suit a sampler [PLSOR].
+
+Labels have white noise of variance σ_n² = amplitude² share, and their predictions are cut with a width s, the noise. A
+prediction shows s² + σ_n² and hardly which of the two it is: in log amplitude and log s the posterior is a ridge that
+turns by a right angle where they are equal. In the total noise and the ratio of its parts, both by their logarithms,
+it is straight.
+"""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.distributions.shape_utils import rv_size_is_none
+from pymc.logprob.transforms import Transform
+
+from pmordinal import checks
+
+NAME = "scales"
+PARTS = ("amplitude", "noise")
+
+
+def label_scales(means, widths, share):
+    """Add an amplitude and a noise with independent LogNormal priors to the model on the stack.
+
+    Parameters
+    ----------
+    means, widths : sequence of float, shape (2,)
+        Of the logarithms of amplitude and noise.
+    share : TensorVariable
+        Share of amplitude² that is white noise.
+
+    Returns
+    -------
+    amplitude, noise : TensorVariable
+        Named so; the variable that is sampled, ``scales``, has both.
+
+    Examples
+    --------
+    >>> with pm.Model() as model:
+    ...     amplitude, noise = label_scales([0.0, -1.0], [0.5, 1.0], pm.Beta("share", 2, 2))
+    >>> [v.name for v in model.free_RVs], [v.name for v in model.deterministics]
+    (['share', 'scales'], ['amplitude', 'noise'])
+    """
+
+    def dist(means, widths, share, size):
+        size = () if rv_size_is_none(size) else size
+        return pm.LogNormal.dist(means, widths, size=(*size, len(PARTS)))
+
+    def logp(value, means, widths, share):
+        # by parts: of a vector's entries the interpreter makes numbers
+        parts = ((pt.log(value[..., k]), means[..., k], widths[..., k]) for k in range(2))
+        return sum(
+            -0.5 * ((log - mean) / width) ** 2 - log - pt.log(np.sqrt(2.0 * np.pi) * width)
+            for log, mean, width in parts
+        )
+
+    def support_point(rv, size, means, widths, share):
+        return pt.exp(means)
+
+    pm.modelcontext(None).add_coord("scale", PARTS)
+    both = pm.CustomDist(
+        NAME,
+        np.asarray(means, dtype=float),
+        np.asarray(widths, dtype=float),
+        share,
+        dist=dist,
+        logp=logp,
+        support_point=support_point,
+        signature="(k),(k),()->(k)",
+        transform=TotalNoise(),
+        dims="scale",
+    )
+    return tuple(pm.Deterministic(name, both[k]) for k, name in enumerate(PARTS))
+
+
+def gathered(values: dict, name: str, default) -> dict:
+    """Return values of variables with those of amplitude and noise, or their defaults, in the vector `name`."""
+    others = {k: v for k, v in values.items() if k not in PARTS}
+    if len(others) == len(values):
+        return others
+    parts = zip(PARTS, default, strict=True)
+    both = [checks.finite_array(f"start: {k!r}", values.get(k, v), ndim=0) for k, v in parts]
+    return others | {name: np.array(both)}
+
+
+class TotalNoise(Transform):
+    """Amplitude and noise as log √(s² + σ_n²) and log s/σ_n.
+
+    Their volume element is that of the logarithms of the two, so that a mode is the same one.
+    """
+
+    name = "total"
+    ndim_supp = 1
+
+    def backward(self, value, *inputs):
+        """Return amplitude and noise."""
+        white = pt.exp(value[..., 0]) / pt.sqrt(1.0 + pt.exp(2.0 * value[..., 1]))
+        noise = white * pt.exp(value[..., 1])
+        return pt.stack([white / pt.sqrt(_share(inputs)), noise], axis=-1)
+
+    def forward(self, value, *inputs):
+        """Return the logarithms of the total noise and of the ratio."""
+        white, noise = value[..., 0] * pt.sqrt(_share(inputs)), value[..., 1]
+        total = 0.5 * pt.log(white**2 + noise**2)
+        return pt.stack([total, pt.log(noise / white)], axis=-1)
+
+    def log_jac_det(self, value, *inputs):
+        """Return log amplitude + log noise."""
+        total, ratio = value[..., 0], value[..., 1]
+        return 2.0 * total + ratio - pt.log1p(pt.exp(2.0 * ratio)) - 0.5 * pt.log(_share(inputs))
+
+
+def _share(inputs):
+    _size, _means, _widths, share, *_rng = inputs
+    return share
