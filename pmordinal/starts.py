@@ -30,8 +30,7 @@ class Starts:
 
     def __init__(self, last: Start | None = None) -> None:
         self.last = last
-        self._points: list[np.ndarray] = []
-        self._solutions: list[np.ndarray] = []
+        self._found: list[tuple[np.ndarray, np.ndarray]] = []  # parameters and solution
         self._waiting = 0
         self._process: tuple[np.ndarray, ...] | None = None
 
@@ -59,18 +58,19 @@ class Starts:
         numbers = _pack(solution) if missed else None
         if numbers is None or numbers.size > LARGEST:
             return
-        if self._solutions and self._solutions[-1].size != numbers.size:  # another basis
-            self._points, self._solutions, self._process = [], [], None
-        self._points.append(parameters)
-        self._solutions.append(numbers)
+        found = self._found  # chains in threads share it
+        if found and found[-1][1].size != numbers.size:  # another basis
+            found = self._found = []
+            self._process = None
+        found.append((parameters, numbers))
         self._waiting += 1
         if self._waiting >= BATCH:
-            self._fit()
+            self._fit(found)
 
-    def _fit(self) -> None:
+    def _fit(self, found: list[tuple[np.ndarray, np.ndarray]]) -> None:
         self._waiting = 0
-        del self._points[:-MOST], self._solutions[:-MOST]
-        points, solutions = np.array(self._points), np.array(self._solutions)
+        del found[:-MOST]
+        points, solutions = map(np.array, zip(*found, strict=True))
         centre, scale = points.mean(axis=0), points.std(axis=0)
         scale[scale == 0.0] = 1.0
         points = (points - centre) / scale

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pymc as pm
@@ -59,12 +61,32 @@ def test_solutions_that_were_predicted_well_are_not_kept(rng):
     starts = filled(rng, count=BATCH)
     for x in rng.normal(size=(50, 2)):
         starts.add(x, smooth(x), missed=False)
-    assert len(starts._points) == BATCH
+    assert len(starts._found) == BATCH
+
+
+def test_chains_in_threads_may_share_them():
+    """As nutpie's do: parameters stay with their solutions, and the process is never half of one."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    starts = Starts()
+
+    def chain(seed):
+        for x in np.random.default_rng(seed).normal(size=(300, 2)):
+            starts.predict(x)
+            starts.add(x, smooth(x), missed=True)
+
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(chain, range(4)))
+    finally:
+        sys.setswitchinterval(interval)
+    for x, numbers in starts._found:
+        np.testing.assert_array_equal(numbers[:5], smooth(x).cavity[0])
 
 
 def test_the_oldest_are_forgotten(rng):
     starts = filled(rng, count=MOST + 3 * BATCH)
-    assert len(starts._points) <= MOST + BATCH
+    assert len(starts._found) <= MOST + BATCH
     assert len(starts._process[2]) == MOST
 
 
@@ -82,7 +104,7 @@ def test_solutions_without_cavities_constant_parameters_and_copies(rng):
 
 def test_large_solutions_are_not_collected(rng):
     starts = filled(rng, count=BATCH, solution=lambda x: Start(np.zeros(LARGEST + 1)))
-    assert not starts._points
+    assert not starts._found
     assert starts.predict(np.zeros(2))[1] is False
 
 
