@@ -72,6 +72,12 @@ def label_scales(means, widths, share):
     return tuple(pm.Deterministic(name, both[k]) for k, name in enumerate(PARTS))
 
 
+def gathered_in(model: pm.Model) -> set[str]:
+    """Return the names of the model's variables that hold amplitude and noise."""
+    transforms = ((rv.name, model.rvs_to_transforms[rv]) for rv in model.free_RVs)
+    return {name for name, how in transforms if isinstance(how, TotalNoise)}
+
+
 def gathered(values: dict, name: str, default) -> dict:
     """Return values of variables with those of amplitude and noise, or their defaults, in the vector `name`."""
     others = {k: v for k, v in values.items() if k not in PARTS}

@@ -22,7 +22,7 @@ from pmordinal.fitted import FitStatus, OrdinalFit
 from pmordinal.interpreter import SELDOM
 from pmordinal.ops import OrdinalEvidence, Problem
 from pmordinal.posterior import Posterior
-from pmordinal.scales import PARTS, TotalNoise, gathered
+from pmordinal.scales import PARTS, gathered, gathered_in
 from pmordinal.threads import blas_threads
 
 ABNORMAL = 2  # status of a line search that found no descent
@@ -102,8 +102,7 @@ class Target:
         self._objective = _interpreted(joined, outputs[:2])
         self._log_prior = _interpreted(joined, outputs[2])
         self._inputs = _interpreted(joined, outputs[3:])
-        transforms = ((rv.name, model.rvs_to_transforms[rv]) for rv in model.free_RVs)
-        self._gathered = {name for name, how in transforms if isinstance(how, TotalNoise)}
+        self._gathered = gathered_in(model)
         named = model.unobserved_value_vars
         self._names = [v.name for v in named]
         self._named = model.compile_fn(named, inputs=values, mode=SELDOM, point_fn=False)

@@ -1,5 +1,7 @@
 """`pmo.fit` and what it returns: the optimum is one, and labels come back as they came."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -378,3 +380,19 @@ def test_a_tolerance_that_misleads_the_line_search_is_tightened(monkeypatch, rng
     with pytest.warns(pmo.ConvergenceWarning):
         pmo.fit(pmo.gp_model(X, y, engine="plsor"), progressbar=False)  # has no wider tolerance
     assert len(runs) == 1
+
+
+@pytest.mark.parametrize("engine", ["ep", "plsor"])
+def test_a_fit_can_be_pickled_whatever_its_priors(engine, rng):
+    """Variables of PyMC cannot: those of the covariance stay behind, with the model."""
+    X = rng.normal(size=(20, 2))
+    y = np.digitize(X[:, 0], [-0.4, 0.4])
+    with pm.Model() as model:
+        ls, size = pm.LogNormal("ls", 0.0, 0.5), pm.Deterministic("size", pm.HalfNormal("s", 1.0))
+        cov = size**2 * pm.gp.cov.ExpQuad(2, ls=ls) + pm.gp.cov.WhiteNoise(0.1)
+        known, by_graph = cov, pm.gp.cov.Polynomial(2, c=ls, d=2, offset=0.1)
+        gp = pmo.MarginalOrdinal(known + by_graph, engine)
+        gp.marginal_likelihood("y", X, y, pmo.thresholds("b", 3), 0.5)
+    fit = pmo.fit(model, progressbar=False)
+    again = pickle.loads(pickle.dumps(fit))
+    np.testing.assert_array_equal(again.predict(X), fit.predict(X))

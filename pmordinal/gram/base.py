@@ -67,6 +67,10 @@ class Kernel(ABC):
         super().__init_subclass__(**kwargs)
         KERNELS[cls.__name__] = cls
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the model out of pickles: parameters stand there without what they depend on."""
+        return {name: _alone(value) for name, value in self.__dict__.items()}
+
     @property
     def scale(self) -> tuple[TensorVariable, ...]:
         """Parameters by which the whole covariance can be multiplied; none if it has fixed size."""
@@ -122,6 +126,14 @@ class Kernel(ABC):
         # A row's covariance with itself is not that with a copy of it: there is white noise.
         K[index, np.arange(len(index))] = self.diagonal(values, X)[0][index]
         return K
+
+
+def _alone(value: Any) -> Any:
+    """Return a variable of the same type that depends on nothing, for each in a tuple; all else as it is."""
+    if isinstance(value, tuple):
+        return tuple(map(_alone, value))
+    is_computed = isinstance(value, TensorVariable) and value.owner is not None
+    return value.type(value.name) if is_computed else value
 
 
 def as_parameter(value: Any) -> TensorVariable:
