@@ -13,6 +13,7 @@ from pmordinal.checks import finite_array, one_of
 from pmordinal.features import Features
 from pmordinal.labels import Labels
 from pmordinal.posterior import Posterior
+from pmordinal.summary import further
 
 KINDS = ("probs", "class", "cumulative", "latent", "rank")
 BLOCK = 2**22  # numbers that a prediction may hold at a time: 32 MB an array
@@ -241,9 +242,8 @@ class OrdinalFit:
         names = self.labels.threshold_names
         pairs = zip(names, self.thresholds, strict=True)
         lines.append("  thresholds   " + ", ".join(f"{k}: {v:.4g}" for k, v in pairs))
-        for name, value in self.point.items():
-            if name not in ("noise", "thresholds"):
-                lines.append(f"  {name:<12} " + np.array2string(value, precision=4, threshold=8))
+        for name, value in further(self.point).items():
+            lines.append(f"  {name:<12} " + np.array2string(value, precision=4, threshold=8))
         lines.append(
             f"  {self.status.evaluations} evaluations of {self.objective}, "
             f"{self.status.seconds:.2f} s{state}"

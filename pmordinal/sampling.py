@@ -27,7 +27,6 @@ from pmordinal.latent import find_latent, is_latent, latent_draws, latent_given
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.ops import OrdinalEvidence, Problem
 from pmordinal.progress import progress_bar
-from pmordinal.scales import PARTS, gathered_in
 from pmordinal.target import find_evidence
 from pmordinal.threads import blas_threads
 
@@ -232,10 +231,6 @@ def _given(model: pm.Model, tree: xr.DataTree) -> xr.Dataset:
     if "posterior" not in tree.children:
         raise ValueError("tree has no posterior group: pass what pm.sample(model=model) returned")
     given = tree["posterior"].to_dataset()
-    for name in gathered_in(model) - set(given):
-        if set(PARTS) <= set(given):  # a fit's tree has them by their own names
-            both = xr.concat([given[part] for part in PARTS], "scale").transpose(..., "scale")
-            given = given.assign({name: both})
     missing = [rv.name for rv in model.free_RVs if rv.name not in given]
     if missing:
         raise ValueError(

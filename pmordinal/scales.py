@@ -6,13 +6,13 @@ turns by a right angle where they are equal. In the total noise and the ratio of
 it is straight.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.distributions.shape_utils import rv_size_is_none
 from pymc.logprob.transforms import Transform
-
-from pmordinal import checks
 
 NAME = "scales"
 PARTS = ("amplitude", "noise")
@@ -56,7 +56,6 @@ def label_scales(means, widths, share):
     def support_point(rv, size, means, widths, share):
         return pt.exp(means)
 
-    pm.modelcontext(None).add_coord("scale", PARTS)
     both = pm.CustomDist(
         NAME,
         np.asarray(means, dtype=float),
@@ -67,25 +66,23 @@ def label_scales(means, widths, share):
         support_point=support_point,
         signature="(k),(k),()->(k)",
         transform=TotalNoise(),
-        dims="scale",
     )
     return tuple(pm.Deterministic(name, both[k]) for k, name in enumerate(PARTS))
 
 
-def gathered_in(model: pm.Model) -> set[str]:
-    """Return the names of the model's variables that hold amplitude and noise."""
-    transforms = ((rv.name, model.rvs_to_transforms[rv]) for rv in model.free_RVs)
-    return {name for name, how in transforms if isinstance(how, TotalNoise)}
-
-
-def gathered(values: dict, name: str, default) -> dict:
-    """Return values of variables with those of amplitude and noise, or their defaults, in the vector `name`."""
-    others = {k: v for k, v in values.items() if k not in PARTS}
-    if len(others) == len(values):
-        return others
-    parts = zip(PARTS, default, strict=True)
-    both = [checks.finite_array(f"start: {k!r}", values.get(k, v), ndim=0) for k, v in parts]
-    return others | {name: np.array(both)}
+def gathered(model: pm.Model, values: dict, defaults: Mapping) -> dict:
+    """Return values of a model's variables, those of amplitude and noise in the vector that has them."""
+    for rv in model.free_RVs:
+        if not isinstance(model.rvs_to_transforms[rv], TotalNoise):
+            continue
+        before = rv.name.removesuffix(NAME)  # a model may have a name
+        own = {part: values[before + part] for part in PARTS if before + part in values}
+        if own:
+            default = values.get(rv.name, defaults[NAME])
+            both = [own.get(part, default[k]) for k, part in enumerate(PARTS)]
+            others = {k: v for k, v in values.items() if k not in {before + p for p in PARTS}}
+            values = others | {rv.name: both}
+    return values
 
 
 class TotalNoise(Transform):
@@ -112,7 +109,7 @@ class TotalNoise(Transform):
     def log_jac_det(self, value, *inputs):
         """Return log amplitude + log noise."""
         total, ratio = value[..., 0], value[..., 1]
-        return 2.0 * total + ratio - pt.log1p(pt.exp(2.0 * ratio)) - 0.5 * pt.log(_share(inputs))
+        return 2.0 * total + ratio - pt.softplus(2.0 * ratio) - 0.5 * pt.log(_share(inputs))
 
 
 def _share(inputs):

@@ -11,6 +11,14 @@ if TYPE_CHECKING:
     from pmordinal.modl.grid import Grid
 
 
+def further(point: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the hyperparameters besides thresholds and noise; what stands there twice, once."""
+    shown = {"thresholds", "noise"}
+    if {"amplitude", "noise"} <= point.keys():  # the entries of this vector
+        shown.add("scales")
+    return {name: value for name, value in point.items() if name not in shown}
+
+
 def parameters(fit: "OrdinalFit") -> dict[str, float]:
     """Return thresholds, noise and every other hyperparameter of a fit by a readable name.
 
@@ -24,9 +32,7 @@ def parameters(fit: "OrdinalFit") -> dict[str, float]:
     names = fit.labels.threshold_names
     rows = {f"threshold {k}": v for k, v in zip(names, fit.thresholds.tolist(), strict=True)}
     rows["noise"] = fit.noise
-    for name, value in fit.point.items():
-        if name in ("thresholds", "noise"):
-            continue
+    for name, value in further(fit.point).items():
         if value.ndim == 0:
             rows[name] = value.item()
             continue

@@ -22,7 +22,7 @@ from pmordinal.fitted import FitStatus, OrdinalFit
 from pmordinal.interpreter import SELDOM
 from pmordinal.ops import OrdinalEvidence, Problem
 from pmordinal.posterior import Posterior
-from pmordinal.scales import PARTS, gathered, gathered_in
+from pmordinal.scales import gathered
 from pmordinal.threads import blas_threads
 
 ABNORMAL = 2  # status of a line search that found no descent
@@ -102,7 +102,6 @@ class Target:
         self._objective = _interpreted(joined, outputs[:2])
         self._log_prior = _interpreted(joined, outputs[2])
         self._inputs = _interpreted(joined, outputs[3:])
-        self._gathered = gathered_in(model)
         named = model.unobserved_value_vars
         self._names = [v.name for v in named]
         self._named = model.compile_fn(named, inputs=values, mode=SELDOM, point_fn=False)
@@ -113,14 +112,10 @@ class Target:
         """Return the papers' start, moved to `given` values, and others scattered around it."""
         point = dict(self.initial)
         free = {rv.name: rv for rv in self.model.free_RVs}
-        names = [k for name in free for k in (PARTS if name in self._gathered else (name,))]
-        unknown = [name for name in given if name not in names]
+        given = gathered(self.model, given, self.problem.start)
+        unknown = [name for name in given if name not in free]
         if unknown:
-            raise ValueError(
-                f"start: no free variable {unknown[0]!r}; there are {', '.join(names)}"
-            )
-        for name in self._gathered:
-            given = gathered(given, name, self.problem.start[name])
+            raise ValueError(f"start: no free variable {unknown[0]!r}; there are {', '.join(free)}")
         wanted = {name: v for name, v in self.problem.start.items() if name in free} | given
         for (
             name,
@@ -272,14 +267,10 @@ class Target:
         return float(self._log_prior(x))
 
     def named_values(self, x: np.ndarray) -> dict[str, np.ndarray]:
-        """Return every unobserved variable of the model by name, in its own units.
-
-        A vector of scales, which is there for samplers, is left out: its entries have names of their own.
-        """
+        """Return every unobserved variable of the model by name, in its own units."""
         point = DictToArrayBijection.rmap(RaveledVars(x, self._map_info))
         values = self._named(*(point[v.name] for v in self.model.value_vars))
         slots = {v.name for v in self.model.value_vars} - {v.name for v in self.model.free_RVs}
-        slots |= self._gathered
         return {
             k: np.asarray(v) for k, v in zip(self._names, values, strict=True) if k not in slots
         }

@@ -92,26 +92,48 @@ def test_gradient(data):
 
 def test_users_see_amplitude_and_noise(data):
     model = pmo.gp_model(*data, engine="plsor")
-    assert model.coords["scale"] == ("amplitude", "noise")
     fit = pmo.fit(model, progressbar=False)
-    names = {"amplitude", "noise", "noise_fraction", "lengthscale", "thresholds"}
-    assert set(fit.point) == names
+    np.testing.assert_allclose(fit.point["scales"], [fit.point["amplitude"], fit.noise])
     assert fit.point["noise"] == pytest.approx(fit.noise)
-    assert "scales" not in str(fit)
-    assert not any("scales" in name for name in parameters(fit))
-    assert "scales" not in fit.to_datatree(draws=3, seed=0)["posterior"]
+    for shown in (repr(fit), " ".join(parameters(fit))):
+        assert "amplitude" in shown
+        assert "scales" not in shown
     again = pmo.fit(model, start=fit.point, optimize=False, progressbar=False)
     assert again.objective_value == pytest.approx(fit.objective_value, rel=1e-8)
 
 
-def test_bad_starts(data):
+def test_trees_of_fits_have_all_that_the_model_samples(data):
+    """PyMC would draw from the prior what is missing."""
     model = pmo.gp_model(*data, engine="plsor")
-    with pytest.raises(ValueError, match="there are noise_fraction, amplitude, noise, lengthscale"):
-        pmo.fit(model, start={"scales": [1.0, 1.0]}, progressbar=False)
+    tree = pmo.fit(model, progressbar=False).to_datatree(draws=3, seed=0)
+    options = {"model": model, "random_seed": 1, "progressbar": False}
+    options |= {"var_names": ["noise"], "compile_kwargs": {"mode": SELDOM}}
+    found = pm.sample_posterior_predictive(tree, **options)["posterior_predictive"]["noise"]
+    np.testing.assert_allclose(found, tree["posterior"]["noise"])
+
+
+def test_starts(data):
+    model = pmo.gp_model(*data, engine="plsor")
+    options = {"optimize": False, "progressbar": False}
+    whole = pmo.fit(model, start={"scales": [0.7, 0.2]}, **options)
+    parts = pmo.fit(model, start={"amplitude": 0.7, "noise": 0.2}, **options)
+    assert whole.objective_value == pytest.approx(parts.objective_value)
+    assert parts.point["amplitude"] == pytest.approx(0.7)
+    assert pmo.fit(model, start={"noise": 0.2}, **options).noise == pytest.approx(0.2)
     with pytest.raises(ValueError, match="outside its prior's support"):
-        pmo.fit(model, start={"noise": -1.0}, progressbar=False)
-    with pytest.raises(ValueError, match="start: 'noise'"):
-        pmo.fit(model, start={"noise": [1.0, 2.0]}, progressbar=False)
+        pmo.fit(model, start={"noise": -1.0}, **options)
+    with pytest.raises(TypeError, match="start: 'scales' must be an array of numbers"):
+        pmo.fit(model, start={"noise": [1.0, 2.0]}, **options)
+
+
+def test_names_that_are_taken_and_models_with_a_name(data):
+    with pm.Model(coords={"scale": ["a", "b", "c"]}):
+        pmo.gp_model(*data, engine="plsor", lengthscale=pm.HalfNormal("ls", dims="scale")[0])
+    with pm.Model(name="sub") as named:
+        pmo.gp_model(*data, engine="plsor")
+    start = {"sub::noise": 0.3}
+    fit = pmo.fit(named, start=start, optimize=False, progressbar=False)
+    assert fit.noise == pytest.approx(0.3)
 
 
 def test_a_users_own_scales_are_kept(data):
