@@ -15,6 +15,7 @@ import pymc as pm
 from pytensor import config
 from pytensor.compile.mode import Mode
 from pytensor.graph import Apply, Constant
+from pytensor.graph.op import _NoPythonOp
 from pytensor.link.basic import JITLinker
 from pytensor.link.utils import fgraph_to_python
 from pytensor.scalar.math import Softplus
@@ -24,7 +25,7 @@ from pytensor.tensor.subtensor import IncSubtensor, Subtensor, unflatten_index_v
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.utils import import_func_from_string
 
-DEFAULT = "Mode"  # what PyTensor calls the mode of users who have not chosen one
+DEFAULT = ("Mode", "auto")  # PyTensor's mode and linker where users have not chosen any
 
 type Function = Callable[..., Any]
 
@@ -100,7 +101,8 @@ class SmallModel(pm.Model):
 
 
 def _or_interpreted(mode):
-    return OFTEN if mode is None and config.mode == DEFAULT else mode
+    chosen = mode is not None or (config.mode, config.linker) != DEFAULT
+    return mode if chosen else OFTEN
 
 
 def _is_number(kind) -> bool:
@@ -145,17 +147,33 @@ def _convert(op, node: Apply, **_) -> Function:
 
 def _perform(op, node: Apply) -> Function:
     """Return a function that runs the Op's own Python code."""
-    op.prepare_node(node, None, None, "py")
     leave, enter = _converter(_outside, node.inputs), _converter(_inside, node.outputs)
     count = len(node.outputs)
+    if isinstance(op, _NoPythonOp):  # such as a condition, which is lazy elsewhere
+        perform = _thunk(op)
+    else:
+        op.prepare_node(node, None, None, "py")
+        perform = op.perform
 
     def run(*inputs):
         cells: list[list[Any]] = [[None] for _ in range(count)]
-        op.perform(node, leave(inputs), cells)
+        perform(node, leave(inputs), cells)
         results = enter(cell[0] for cell in cells)
         return results[0] if count == 1 else results
 
     return run
+
+
+def _thunk(op) -> Function:
+    """Return what stands for the `perform` of an Op that has only a thunk; all its inputs are there."""
+
+    def perform(node, inputs, cells):
+        storage = {v: [x] for v, x in zip(node.inputs, inputs, strict=True)}
+        storage |= dict(zip(node.outputs, cells, strict=True))
+        computed = {v: [v not in node.outputs] for v in storage}
+        op.make_thunk(node, storage, computed, [], "py")()
+
+    return perform
 
 
 @singledispatch
@@ -223,9 +241,11 @@ def _choice(node: Apply) -> Function | None:
 
 
 @_numpy.register
-def _(op: DimShuffle, node: Apply) -> Function:
+def _(op: DimShuffle, node: Apply) -> Function | None:
     if _is_number(node.inputs[0].type):
         return lambda x: x
+    if any(node.inputs[0].type.shape[axis] != 1 for axis in op.drop):
+        return None  # PyTensor would refuse
     order = [*op.shuffle, *op.drop]
     kept = (None if axis == "x" else slice(None) for axis in op.new_order)
     index = (*kept, *(0 for _ in op.drop))
@@ -257,9 +277,9 @@ def _(op: Subtensor, node: Apply) -> Function | None:
 
 @_numpy.register
 def _(op: IncSubtensor, node: Apply) -> Function | None:
-    x, y, *indices = node.inputs
+    x, _, *indices = node.inputs
     index, sets = _fixed_index(op, x, indices), op.set_instead_of_inc
-    if index is None or None in y.type.shape:
+    if index is None:
         return None
 
     def increase(x, y, *_):
@@ -280,7 +300,7 @@ def _fixed_index(op: Subtensor | IncSubtensor, x, indices) -> tuple | None:
 @_numpy.register
 def _(op: Alloc, node: Apply) -> Function | None:
     out = node.outputs[0].type
-    if None in out.shape or _is_number(out):
+    if None in (*out.shape, *node.inputs[0].type.shape) or _is_number(out):
         return None
     return lambda value, *_: np.full(out.shape, value, out.dtype)
 

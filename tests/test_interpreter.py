@@ -8,6 +8,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import Mode
+from pytensor.conditional.op import ifelse
 
 import pmordinal as pmo
 from pmordinal.interpreter import OFTEN, SELDOM, NumpyLinker, SmallModel
@@ -62,6 +63,8 @@ EXPRESSIONS = {
     "an entry changed that varies": pt.inc_subtensor(v[i], x),
     "filled": pt.alloc(x, 3) + v + pt.alloc(v, 4, 3)[1] + pt.alloc(x, 1),
     "filled to an unknown length": pt.alloc(x, w.shape[0]) + w,
+    "a condition": ifelse(x > 0.0, v, 2.0 * v) + ifelse(x < 0.0, x, 3.0 * x),
+    "a condition on one entry": ifelse(x > 0.0, w[:1], v[:1]),
     "cumulated": pt.cumsum(v) * pt.sum(pt.diff(w)),
     "several results": pt.max_and_argmax(v)[0] + pt.concatenate(pt.split(v, [1, 2])[::-1]),
 }
@@ -85,6 +88,10 @@ def test_what_numpy_would_broadcast_is_refused_as_by_pytensor():
     np.testing.assert_allclose(run([1.0, 2.0], [3.0, 4.0]), [4.0, 6.0])
     with pytest.raises(ValueError, match="broadcast"):
         run([1.0, 2.0], [3.0])
+    with pytest.raises(ValueError, match="reshape"):
+        pytensor.function([a], a.squeeze(0), mode=OFTEN)([1.0, 2.0])
+    with pytest.raises(ValueError, match="broadcast"):
+        pytensor.function([a], pt.alloc(a, 3), mode=SELDOM)([1.0])
 
 
 def test_the_inputs_are_not_written_into():
@@ -135,9 +142,10 @@ def test_the_model_is_interpreted_unless_a_mode_is_asked_for(model):
     q = pm.blocking.DictToArrayBijection.map(model.initial_point(0)).data
     for a, b in zip(density._pytensor_function(q), python._pytensor_function(q), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10)
-    with pytensor.config.change_flags(mode="FAST_COMPILE"):
-        chosen = model.compile_fn(model.unobserved_value_vars, inputs=model.value_vars)
-        assert not isinstance(linker(chosen.f), NumpyLinker)
+    for chosen in ({"mode": "FAST_COMPILE"}, {"linker": "py"}):
+        with pytensor.config.change_flags(**chosen):
+            other = model.compile_fn(model.unobserved_value_vars, inputs=model.value_vars)
+            assert not isinstance(linker(other.f), NumpyLinker)
 
 
 def test_a_model_of_the_users_own_stays_as_it_is(rng):
