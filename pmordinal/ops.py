@@ -32,6 +32,7 @@ from pmordinal.threads import blas_threads
 
 SELECTING = threading.Lock()
 KEPT = 1024  # results, more than the steps of a trajectory
+LONGEST = 8000  # bytes of parameters, above which results are too large to keep
 
 
 class NumpyOp(Op):
@@ -274,17 +275,20 @@ class Problem:
         if loosely and is_predicted:
             engine = engine.loosened(self.objective, sampled=True)
         posterior = engine(gram, y, likelihood, start)
+        if start is not None and not posterior.status.converged:  # it may have been a bad one
+            posterior = engine(gram, y, likelihood)
         if posterior.status.converged:
             missed = posterior.status.iterations > engine.fewest_iterations
             starts.add(parameters, posterior.start, missed)
         return posterior
 
     def _starts(self, y) -> Starts:
-        """Return the solutions found for these labels."""
+        """Return the solutions found for these labels; what was found for others is forgotten."""
         known, starts = self.cache.get("starts", (None, None))
         if known is not y and not np.array_equal(known, y):
             known, starts = y, Starts(starts.last if starts else None)
             self.cache["starts"] = known, starts
+            self.cache.pop("recent", None)
         return starts
 
     def begin_from(self, start: Start | None) -> None:
@@ -316,16 +320,20 @@ class Problem:
 
         A sampler starts each trajectory where it has been in the last one: results are kept for a while.
         """
-        key = b"".join(x.tobytes() for x in map(np.asarray, (*values, thresholds, noise, y)))
+        self._starts(y)  # forgets the results for other labels
+        key = b"".join(x.tobytes() for x in map(np.asarray, (*values, thresholds, noise)))
         recent = self.cache.setdefault("recent", {})
         known = recent.get(key)
         if known is None:
             with blas_threads(len(self.X)):
                 posterior = self.posterior(values, thresholds, noise, y, not self.is_optimised)
                 known = OBJECTIVES[self.objective](posterior)
+            if known[0] > 0.0 and not posterior.status.converged:
+                raise ArithmeticError("a log probability above zero")
             if len(recent) >= KEPT:
                 recent.clear()
-            recent[key] = known
+            if len(key) <= LONGEST:
+                recent[key] = known
         return known
 
 

@@ -14,6 +14,7 @@ BATCH = 40  # new ones that are worth a new fit
 RANGE = 3.0  # length-scale of the process, in standard deviations of the parameters
 NUGGET = 1e-8  # what is added to a variance of one
 LARGEST = 10_000  # numbers of a solution, above which it is too large to keep hundreds
+MANY = 100  # parameters, above which there is nothing to predict from
 FAR = 3.0  # distance to the nearest solution, in standard deviations, from which none is trusted
 
 
@@ -55,7 +56,7 @@ class Starts:
     def add(self, parameters: np.ndarray, solution: Start, missed: bool) -> None:
         """Remember a solution; whether its prediction had missed it."""
         self.last = solution
-        numbers = _pack(solution) if missed else None
+        numbers = _pack(solution) if missed and parameters.size <= MANY else None
         if numbers is None or numbers.size > LARGEST:
             return
         found = self._found  # chains in threads share it

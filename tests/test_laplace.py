@@ -1,9 +1,11 @@
 """The Laplace engine: its mode, its evidence, its limits. What all engines share is in the contract."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from scipy import optimize
 from scipy.stats import multivariate_normal, norm
@@ -210,3 +212,22 @@ def test_a_doubtful_evidence_is_a_warning(rng):
     with pytest.warns(pmo.ConvergenceWarning, match="evidence is doubtful"):
         fit = pmo.fit(model, start=where, optimize=False, progressbar=False)
     assert abs(fit.status.log_evidence_correction) > 30
+
+
+def test_a_sampler_gets_four_digits_also_where_the_mode_is_hard_to_find(rng):
+    """Separable labels and next to no noise: the mode is off by more than the last step was long."""
+    X = rng.normal(size=(40, 2))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    kernel = lower(pm.gp.cov.ExpQuad(2, ls=pt.dscalar()))
+    loose = Laplace().loosened("evidence", sampled=True)
+    worst = 0.0
+    for _ in range(150):
+        ls, noise = np.exp(rng.normal(1.0, 0.5)), np.exp(rng.normal(-6.0, 1.0))
+        gram, likelihood = Gram(kernel, X, [ls]), OrdinalLikelihood([-0.3, 0.3], noise)
+        there = Laplace()(gram, y, likelihood)
+        moved = Gram(kernel, X, [ls * np.exp(0.01 * rng.normal())])
+        near = Laplace()(moved, y, replace(likelihood, noise=noise * np.exp(0.01 * rng.normal())))
+        found = loose(gram, y, likelihood, near.start)
+        assert found.status.converged
+        worst = max(worst, abs(found.log_evidence - there.log_evidence))
+    assert worst < 1e-4

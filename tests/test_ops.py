@@ -1,6 +1,7 @@
 """The PyTensor Ops: one computation for value and gradient, no silent second derivative, no NaN."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
@@ -10,7 +11,7 @@ import pytest
 from pytensor.compile.mode import Mode
 from pytensor.gradient import NullTypeGradError
 
-from pmordinal import features, labels
+from pmordinal import features, labels, ops
 from pmordinal.engines import get_engine
 from pmordinal.gram import lower
 from pmordinal.likelihood import OrdinalLikelihood
@@ -223,3 +224,51 @@ def test_prior_latent_draws_have_the_covariance(rng):
     K = task.kernel.matrix([np.array(0.9)], task.X)[0]
     np.testing.assert_allclose(R @ R.T, K, atol=1e-8)
     np.testing.assert_allclose(R[3], R[0], atol=1e-7)
+
+
+def status_of(task, **changes):
+    """Run the problem's engine, and say of what it finds what the changes say."""
+
+    class Fickle(type(task.engine)):
+        def __call__(self, gram, y, likelihood, start=None):
+            found = super().__call__(gram, y, likelihood, start)
+            asked.append(start)
+            if start is not None or "always" in changes:
+                value = changes.get("log_evidence", found.log_evidence)
+                lost = replace(found.status, converged=False)
+                return replace(found, status=lost, log_evidence=value)
+            return found
+
+    asked = []
+    return replace(task, engine=Fickle(), cache={}), asked
+
+
+def test_a_start_that_leads_nowhere_is_given_up(evidence):
+    task, asked = status_of(evidence[0])
+    ls, b, s = POINT
+    for point in (ls, 1.1 * ls):
+        assert task.posterior([point], b, s, task.y).status.converged
+    assert [start is None for start in asked] == [True, False, True]
+
+
+def test_probabilities_above_one_are_rejected(evidence):
+    """An engine that has not converged may say anything."""
+    inputs, codes = evidence[1], evidence[0].labels.codes
+    for value, expected in ((3.0, -np.inf), (-3.0, -3.0)):
+        task, _ = status_of(evidence[0], always=True, log_evidence=value)
+        run = pytensor.function(inputs, OrdinalEvidence(task)(*inputs, codes)[0], mode=PYTHON)
+        assert run(*POINT) == expected
+
+
+def test_results_are_kept_for_these_labels_and_few_parameters(evidence, monkeypatch):
+    task = evidence[0]
+    ls, b, s = POINT
+    first, _ = task.evaluate([ls], b, s, task.y)
+    assert task.evaluate([ls], b, s, task.y)[0] is first
+    other, _ = task.evaluate([ls], b, s, task.y[::-1].copy())
+    assert other != first
+    assert task.evaluate([ls], b, s, task.y)[0] == pytest.approx(first)
+    assert len(task.cache["recent"]) == 1
+    monkeypatch.setattr(ops, "LONGEST", 8)
+    task.evaluate([1.1 * ls], b, s, task.y)
+    assert len(task.cache["recent"]) == 1

@@ -11,7 +11,7 @@ import pytest
 
 import pmordinal as pmo
 from pmordinal.posterior import Start
-from pmordinal.starts import BATCH, LARGEST, MOST, Starts
+from pmordinal.starts import BATCH, LARGEST, MANY, MOST, Starts
 from pmordinal.target import find_evidence
 
 
@@ -82,6 +82,15 @@ def test_chains_in_threads_may_share_them():
         sys.setswitchinterval(interval)
     for x, numbers in starts._found:
         np.testing.assert_array_equal(numbers[:5], smooth(x).cavity[0])
+
+
+def test_a_table_among_the_parameters_is_no_place_to_predict_from(rng):
+    """A covariance may read one from `pm.Data`: pairs of hundreds of them would fill the memory."""
+    starts = Starts()
+    for x in rng.normal(size=(BATCH + 1, MANY + 1)):
+        starts.add(x, last := smooth(x), missed=True)
+    assert not starts._found
+    assert starts.predict(x) == (last, False)
 
 
 def test_the_oldest_are_forgotten(rng):

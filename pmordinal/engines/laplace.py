@@ -21,7 +21,7 @@ SMALL = 200  # rows up to which single precision does not pay
 STEEP = 1e8  # curvature, in prior precisions, above which the start is no place to linearise
 FLOOR = 1e-4  # decrement below which a stalled iteration is at the rounding floor, not lost
 LOOSE = 1e-6  # decrement that suffices inside an optimiser: the evidence moves by less than that
-SAMPLED = 1e-4  # and inside a sampler
+SAMPLED = 1e-5  # and inside a sampler
 CLOSE = 5.0  # Newton decrement, in posterior standard deviations, below which a factor is kept
 MOST_STEPS = 16  # with one factor
 
@@ -239,7 +239,7 @@ class _Mode:
             size *= 0.5
         if size < 1e-10:
             self._try(da, df, size, anyway=True)
-        error = decrement * min(max(decrement, float(np.finfo(L.dtype).eps)), 1.0)  # it squares
+        error = decrement  # until another step shows how fast it falls
         steps = 1
         while error > 0.01 * tol and decrement < CLOSE and steps < MOST_STEPS:
             da, df, new = self._step(L, S)
