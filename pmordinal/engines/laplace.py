@@ -149,22 +149,28 @@ class Laplace(Engine):
         can_be_single = y.size > SMALL and linalg.is_well_conditioned(K, mode.terms.curvature)
         K_step = linalg.in_single(K) if can_be_single else K
         buffer = linalg.empty(K.shape, K_step.dtype)
-        decrement, message, iterations = np.inf, "", 0
-        while not message and iterations < self.max_iterations:
-            spent += 1
-            S = np.sqrt(mode.terms.curvature)
-            if K_step is not K and not linalg.is_well_conditioned(K, mode.terms.curvature):
-                K_step, buffer = K, linalg.empty(K.shape)
-            L = linalg.cholesky_B(K_step, S, buffer)
-            previous = decrement
-            decrement, error, steps = mode.descend(L, S, self.tol)
-            iterations += steps
-            if error <= 0.01 * self.tol or decrement <= self.tol:
-                message = "converged"
-            elif decrement > 0.5 * previous and decrement < FLOOR:
-                message = f"converged to the rounding floor (decrement {decrement:.1e})"
-        W = np.maximum(mode.terms.curvature, 1e-280)  # leave-one-out divides by it
-        L = linalg.cholesky_B(K, np.sqrt(W))
+        message, iterations = "", 0
+        decrement = 1.0  # as if steps would square from the first; whether they do is seen below
+        while True:
+            while not message and iterations < self.max_iterations:
+                spent += 1
+                S = np.sqrt(mode.terms.curvature)
+                if K_step is not K and not linalg.is_well_conditioned(K, mode.terms.curvature):
+                    K_step, buffer = K, linalg.empty(K.shape)
+                L = linalg.cholesky_B(K_step, S, buffer)
+                previous = decrement
+                decrement, error, steps = mode.descend(L, S, self.tol, previous)
+                iterations += steps
+                if error <= 0.01 * self.tol or decrement <= self.tol:
+                    message = "converged"
+                elif decrement > 0.5 * previous and decrement < FLOOR:
+                    message = f"converged to the rounding floor (decrement {decrement:.1e})"
+            W = np.maximum(mode.terms.curvature, 1e-280)  # leave-one-out divides by it
+            S = np.sqrt(W)
+            L = linalg.cholesky_B(K, S)
+            if not message or iterations > 1 or mode.step(L, S)[2] <= self.tol:
+                break
+            spent, message = spent + 1, ""  # one step was not enough
         log_evidence = mode.objective - 0.5 * linalg.log_det(L)  # [CG2005, eq. 11]
         status = self._status(message, iterations, decrement, spent)
         posterior = LaplacePosterior(
@@ -217,15 +223,20 @@ class _Mode:
     def _move(self, alpha, f, terms, objective) -> None:
         self.alpha, self.f, self.terms, self.objective = alpha, f, terms, objective
 
-    def _step(self, L, S) -> tuple[np.ndarray, np.ndarray, float]:
-        """Newton step from the residual of f = K L'(f), with the curvature S² of the factor."""
+    def step(self, L, S) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return a Newton step from the residual of f = K L'(f), in α and f, and its decrement.
+
+        The curvature S² is that of the factor.
+        """
         r = self.terms.d1 - self.alpha
         da = r - S * linalg.solve(L, S * linalg.symv(self.K, r))  # (I + W K)⁻¹ r
         df = linalg.symv(self.K, da)
         return da, df, float(np.sqrt(max(da @ df + (S * df) @ (S * df), 0.0)))
 
-    def descend(self, L, S, tol: float) -> tuple[float, float, int]:
+    def descend(self, L, S, tol: float, previous: float) -> tuple[float, float, int]:
         """Take a Newton step that does not lower the objective, and more with the same factor while they help.
+
+        `previous` is the decrement of the step before.
 
         Returns
         -------
@@ -233,16 +244,17 @@ class _Mode:
             Of the last step, and how much of it is left to go.
         steps : int
         """
-        da, df, decrement = self._step(L, S)
+        da, df, decrement = self.step(L, S)
         size = 1.0
         while not self._try(da, df, size) and size >= 1e-10:
             size *= 0.5
         if size < 1e-10:
             self._try(da, df, size, anyway=True)
-        error = decrement  # until another step shows how fast it falls
+        shrinking = max(decrement / previous, float(np.finfo(L.dtype).eps))
+        error = decrement * min(shrinking, 1.0)
         steps = 1
         while error > 0.01 * tol and decrement < CLOSE and steps < MOST_STEPS:
-            da, df, new = self._step(L, S)
+            da, df, new = self.step(L, S)
             if not new < 0.5 * decrement or not self._try(da, df):
                 break
             error, decrement = (
