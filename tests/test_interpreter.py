@@ -8,7 +8,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import Mode
-from pytensor.conditional.op import ifelse
+from pytensor.ifelse import ifelse  # where it is in all versions
 
 import pmordinal as pmo
 from pmordinal.interpreter import OFTEN, SELDOM, NumpyLinker, SmallModel
