@@ -93,3 +93,9 @@ def test_progress_bar_runs(table, capsys):
 def test_bad_tables(X, y, match):
     with pytest.raises(ValueError, match=match):
         rank_predictors(X, y)
+
+
+def test_whole_numbers_too_large_for_a_float_are_refused_by_name():
+    """Also where pandas tries to make floats of them (3.0)."""
+    with pytest.raises(ValueError, match="x0 contains infinity or a number beyond 1e308"):
+        rank_predictors(np.array([[10**400], [1]], dtype=object), [0, 1], progressbar=False)
