@@ -14,6 +14,7 @@ from pmordinal.gp import ONE_VECTOR, MarginalOrdinal, is_random
 from pmordinal.interpreter import SmallModel
 from pmordinal.links import Link
 from pmordinal.priors import thresholds as threshold_prior
+from pmordinal.scales import NAME as SCALES
 from pmordinal.scales import label_scales
 
 NDIM = {"amplitude": 0, "noise": 0, "noise_fraction": 0, "thresholds": 1}
@@ -124,7 +125,7 @@ def gp_model(
             cov = amplitude**2 * (1.0 - share) * covariance(cov_func, d, ard, lengthscale)
             cov += pm.gp.cov.WhiteNoise(amplitude * pt.sqrt(share))
             begin |= {"amplitude": spread, "noise_fraction": 0.5, "noise": 0.5}
-            begin["scales"] = np.array([spread, 0.5])
+            begin[SCALES] = np.array([spread, 0.5])
             begin["thresholds"] = np.arange(labels.n_classes - 1) + 1 - labels.n_classes / 2
         else:
             amplitude = variable("amplitude", 1.0 if amplitude is None else amplitude)

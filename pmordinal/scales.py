@@ -75,13 +75,11 @@ def gathered(model: pm.Model, values: dict, defaults: Mapping) -> dict:
     for rv in model.free_RVs:
         if not isinstance(model.rvs_to_transforms[rv], TotalNoise):
             continue
-        before = rv.name.removesuffix(NAME)  # a model may have a name
-        own = {part: values[before + part] for part in PARTS if before + part in values}
-        if own:
+        names = [rv.name.removesuffix(NAME) + part for part in PARTS]  # a model may have a name
+        if any(name in values for name in names):
             default = values.get(rv.name, defaults[NAME])
-            both = [own.get(part, default[k]) for k, part in enumerate(PARTS)]
-            others = {k: v for k, v in values.items() if k not in {before + p for p in PARTS}}
-            values = others | {rv.name: both}
+            both = [values.get(name, default[k]) for k, name in enumerate(names)]
+            values = {k: v for k, v in values.items() if k not in names} | {rv.name: both}
     return values
 
 

@@ -39,7 +39,8 @@ def as_series(x: Any, name: str) -> pd.Series:
             f"{name} must be one column, got an array of shape {values.shape}: pass a 1-D array, or use "
             "rank_predictors or RankRegressor for many columns"
         )
-    return pd.Series(values)
+    # Objects as they are: what pandas would infer fails in some versions for numbers beyond 1e308.
+    return pd.Series(values, dtype=object if values.dtype == object else None)
 
 
 def is_categorical(x: pd.Series) -> bool:

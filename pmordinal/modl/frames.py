@@ -52,9 +52,7 @@ def as_columns(X: Any) -> dict[str, pd.Series]:
                 f"X must be 2-dimensional, got shape {values.shape}. Reshape your data with "
                 "X.reshape(-1, 1) if it is one feature"
             )
-        # as they are: what pandas would infer fails in some versions for numbers beyond 1e308
-        kind = values.dtype if values.dtype == object else None
-        columns = {f"x{k}": pd.Series(values[:, k], dtype=kind) for k in range(values.shape[1])}
+        columns = {f"x{k}": as_series(values[:, k], f"x{k}") for k in range(values.shape[1])}
     if not columns:
         raise ValueError(f"X has no columns: 0 feature(s) (shape={getattr(X, 'shape', None)})")
     lengths = {len(c) for c in columns.values()}
