@@ -119,6 +119,11 @@ def joint_draws(fit: OrdinalFit, draws: int, rng: np.random.Generator) -> JointD
             "save, or fit again"
         )
     target, x = fit.optimum
+    if target.discrete:
+        raise ValueError(
+            f"hyper='gaussian' needs continuous hyperparameters, and {target.discrete[0]!r} is discrete: use "
+            "hyper='point', or sample them with pm.sample(model=model)"
+        )
     target.problem.begin_from(fit.posterior.start)  # so that a seed gives the same draws again
     with blas_threads(fit.posterior.y.size):
         q = gaussian_at(target.gradient, x)

@@ -16,6 +16,7 @@ from pmordinal.engines import Engine, get_engine
 from pmordinal.features import Features
 from pmordinal.gram import Kernel, lower
 from pmordinal.links import Link, get_link
+from pmordinal.observed import is_data
 from pmordinal.ops import OrdinalEvidence, PriorLatent, Problem
 
 IMPROPER = (FlatRV, HalfFlatRV)
@@ -124,13 +125,7 @@ class MarginalOrdinal:
         noise = pt.cast(pt.as_tensor(noise), "float64")
         if thresholds.type.ndim == 2:
             raise ValueError(f"thresholds must be a vector of {labels.n_classes - 1}: {ONE_VECTOR}")
-        n_thresholds = thresholds.type.shape[0] if thresholds.type.ndim == 1 else None
-        if thresholds.type.ndim != 1 or n_thresholds not in (None, labels.n_classes - 1):
-            raise ValueError(
-                f"thresholds must be a vector of {labels.n_classes - 1} for {labels.n_classes} classes, "
-                f"got shape {thresholds.type.shape}: pass n_classes={labels.n_classes} to pmo.thresholds, "
-                "or categories= with all labels in order"
-            )
+        check_thresholds(thresholds, labels.n_classes)
         if noise.type.ndim != 0:
             raise ValueError(f"noise must be a scalar, got {noise.type.ndim} dimensions")
         objective = objective or self.engine.objectives[0]
@@ -160,6 +155,18 @@ class MarginalOrdinal:
             start=begin | (start or {}),
         )
         return _observed(name, problem, thresholds, noise, **kwargs)
+
+
+def check_thresholds(thresholds, n_classes: int) -> None:
+    """Raise where it is known that thresholds are not a vector with one entry less than there are classes."""
+    shape = thresholds.type.shape
+    if is_data(thresholds):  # the type of pm.Data leaves lengths open
+        shape = tuple(thresholds.shape.eval(mode="FAST_COMPILE").tolist())
+    if shape not in ((None,), (n_classes - 1,)):
+        raise ValueError(
+            f"thresholds must be a vector of {n_classes - 1} for {n_classes} classes, got shape {shape}: pass "
+            f"n_classes={n_classes} to pmo.thresholds, or categories= with all labels in order"
+        )
 
 
 def _scale_is_free(kernel: Kernel, thresholds, noise) -> bool:

@@ -1,7 +1,7 @@
 """The user's labels at the border: codes 0, …, r−1 inside, the same labels and dtype outside."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Self
 
@@ -76,6 +76,34 @@ class Labels:
     def counts(self) -> np.ndarray:
         """How many rows have each level, shape (r,)."""
         return np.bincount(self.codes[self.observed], minlength=self.n_classes)
+
+    def with_codes(self, codes: Any) -> Self:
+        """Return the labels with other classes in the rows that have one.
+
+        Parameters
+        ----------
+        codes : array_like of int, shape (number of labelled rows,)
+            Classes 0, …, r−1.
+
+        Examples
+        --------
+        >>> encode(["low", None, "high"], categories=["low", "high"]).with_codes([1, 0]).codes
+        array([ 1, -1,  0])
+        """
+        codes, seen = np.asarray(codes), self.observed
+        if codes.shape != (seen.sum(),):
+            raise ValueError(
+                f"observed labels: the model has {seen.sum()} rows with a label, got class codes of shape {codes.shape}"
+            )
+        wrong = ~np.isin(codes, np.arange(self.n_classes))
+        if wrong.any():
+            raise ValueError(
+                f"observed labels: class codes are 0 to {self.n_classes - 1} for {show(self.class_names)}, "
+                f"got {codes[wrong][0]}: observe the positions of the labels in this list"
+            )
+        new = self.codes.copy()
+        new[seen] = codes
+        return replace(self, codes=new)
 
     def decode(self, codes: Any) -> Any:
         """Return the labels that `codes` stand for, in the form the user's labels had.
@@ -332,3 +360,37 @@ def _interval_from_json(value: Any) -> Any:
         return value
     left, right = (float(end) if isinstance(end, str) else end for end in value["interval"])
     return pd.Interval(left, right, closed=value["closed"])
+
+
+def how_they_differ(ours: Labels, theirs: Labels, rows: Any, other_rows: Any) -> str | None:
+    """Say why two results are not of the same labelled rows; None where nothing speaks against it.
+
+    Parameters
+    ----------
+    ours, theirs : Labels
+    rows, other_rows : array_like
+        Names of the labelled rows. Other names are fine, since tables may be renumbered; the same names in another
+        order are not.
+
+    Examples
+    --------
+    >>> first, second = encode([1, 2, 2]), encode([2, 1, 2])
+    >>> how_they_differ(first, second, ["a", "b", "c"], ["b", "a", "c"])
+    'the same rows in another order'
+    """
+    positions = [str(k) for k in range(ours.n_classes)]  # what classes without a name are called
+    unnamed = ours.n_classes == theirs.n_classes and positions in (
+        ours.class_names,
+        theirs.class_names,
+    )
+    if ours.class_names != theirs.class_names and not unnamed:
+        return f"classes {show(ours.class_names)} instead of {show(theirs.class_names)}"
+    y, other = ours.codes[ours.observed], theirs.codes[theirs.observed]
+    if y.size != other.size:
+        return f"{y.size} labelled rows instead of {other.size}"
+    rows, other_rows = pd.Index(rows), pd.Index(other_rows)
+    if not rows.equals(other_rows) and rows.isin(other_rows).all():
+        return "the same rows in another order"
+    if not np.array_equal(y, other):
+        return "other labels"
+    return None

@@ -10,7 +10,7 @@ from pmordinal import features as feature_table
 from pmordinal import labels as label_table
 from pmordinal.distributions import LEAST, Ordinal
 from pmordinal.engines import Engine, get_engine
-from pmordinal.gp import ONE_VECTOR, MarginalOrdinal, is_random
+from pmordinal.gp import ONE_VECTOR, MarginalOrdinal, check_thresholds, is_random
 from pmordinal.interpreter import SmallModel
 from pmordinal.links import Link
 from pmordinal.priors import thresholds as threshold_prior
@@ -253,7 +253,9 @@ def threshold_variable(thresholds, n_classes: int, scale, link, unit=1.0):
     if thresholds is None:
         options = {"scale": scale, "unit": unit, "link": link, "dims": "threshold"}
         return threshold_prior("thresholds", n_classes, **options)
-    return variable("thresholds", thresholds, dims="threshold")
+    thresholds = variable("thresholds", thresholds, dims="threshold")
+    check_thresholds(thresholds, n_classes)
+    return thresholds
 
 
 def row_thresholds(thresholds, labels: label_table.Labels, scale, link, by=None, members=None):

@@ -29,6 +29,7 @@ from pmordinal.posterior import Gradient, Posterior, Start
 from pmordinal.smoothing import interval_terms
 from pmordinal.starts import Starts
 from pmordinal.threads import blas_threads
+from pmordinal.unsupported import refuse_pointwise_density, refuse_predictive_draws
 
 SELECTING = threading.Lock()
 KEPT = 1024  # results, more than the steps of a trajectory
@@ -191,6 +192,10 @@ class PriorLatent(ProblemOp):
         """Take white noise and the kernel's parameters."""
         return Apply(self, [z, *map(pt.as_tensor, values)], [z.type()])
 
+    def prepare_node(self, node, storage_map, compute_map, impl):
+        """Refuse what would need draws given the data."""
+        refuse_predictive_draws()
+
     def infer_shape(self, node, shapes):
         """Give the output the shape of the noise."""
         return [shapes[0]]
@@ -250,6 +255,12 @@ class Problem:
         return self.labels.codes[self.labels.observed]
 
     def _at(self, values, thresholds, noise) -> tuple[Gram, OrdinalLikelihood]:
+        # data may have changed since the model was built
+        if len(thresholds) != self.labels.n_classes - 1:
+            raise ValueError(
+                f"there are {len(thresholds)} thresholds for {self.labels.n_classes} classes: give one for each "
+                "border between two classes"
+            )
         likelihood = OrdinalLikelihood(thresholds, float(noise), self.link)
         return Gram(self.kernel, self.X, values), likelihood
 
@@ -366,6 +377,7 @@ class OrdinalEvidence(ValueWithGradient):
 
     def prepare_node(self, node, storage_map, compute_map, impl):
         """Forget earlier solutions: a function does not depend on those compiled before it."""
+        refuse_pointwise_density()
         self.problem.begin_from(None)
 
     def perform(self, node, inputs, outputs):

@@ -33,7 +33,7 @@ from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.ops import Problem
 from pmordinal.posterior import LatentDraws
 from pmordinal.progress import progress_bar
-from pmordinal.target import Target, find_evidence
+from pmordinal.target import Target, find_evidence, find_problem
 from pmordinal.threads import blas_threads
 
 FREEDOM = 5.0  # degrees of freedom of the Student-t proposals: heavier tails than the posterior's
@@ -140,7 +140,7 @@ class _Density:
             )
         total = model.logp()
         node = find_evidence(total)
-        problem: Problem = node.op.problem
+        problem = find_problem(node)
         if problem.engine.in_label_units:
             raise ValueError(
                 f"engine {problem.engine.name!r} regresses on the labels, which is another model: build this one with "
@@ -155,6 +155,11 @@ class _Density:
             return replace(problem, engine=EP(), objective="evidence")
 
         self.target = Target(model, adapt=surrogate)
+        if self.target.discrete:
+            raise ValueError(
+                f"sample_exact moves continuous hyperparameters only, and {self.target.discrete[0]!r} is discrete: use "
+                "pm.sample(model=model), or fix it with pm.do"
+            )
         others = graph_replace([total], {node.outputs[0]: pt.constant(0.0, dtype="float64")})
         outputs, joined = join_nonshared_inputs(
             point=self.target.initial,

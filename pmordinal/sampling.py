@@ -25,9 +25,10 @@ from pmordinal.fitted import row_names
 from pmordinal.interpreter import SELDOM
 from pmordinal.latent import find_latent, is_latent, latent_draws, latent_given
 from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.observed import observed_labels
 from pmordinal.ops import OrdinalEvidence, Problem
 from pmordinal.progress import progress_bar
-from pmordinal.target import find_evidence
+from pmordinal.target import find_evidence, find_problem
 from pmordinal.threads import blas_threads
 
 
@@ -155,6 +156,7 @@ def _of_latent_model(
 ) -> xr.DataTree:
     """Return a sampled `latent_model` with labels, log likelihoods and predictions."""
     problem = find_latent(model).op.problem
+    labels = observed_labels(problem.labels, model.rvs_to_values[model["y"]])
     given = latent_given(model, tree).isel(draw=slice(None, None, thin))
     draws = latent_draws(model, given)
     point = {str(name): v.values for name, v in given.data_vars.items() if name != "f"}
@@ -167,8 +169,8 @@ def _of_latent_model(
         log_prior=np.zeros(draws.noise.shape),
         stats={},
         X=problem.X,
-        y=problem.labels.codes[problem.labels.observed],
-        labels=problem.labels,
+        y=labels.codes[labels.observed],
+        labels=labels,
         features=problem.features,
         link=problem.link,
         index=np.asarray(model.coords["obs"]),
@@ -201,7 +203,7 @@ def _add_predictions(
 
 def _parameters(model: pm.Model) -> tuple[Problem, Callable[[list[np.ndarray]], list[np.ndarray]]]:
     """Return the model's problem, and its parameters as a function of the free variables."""
-    problem: Problem = find_evidence(model.logp(jacobian=False)).op.problem
+    problem = find_problem(find_evidence(model.logp(jacobian=False)))
     for rv in model.observed_RVs:
         nodes = (v.owner for v in ancestors([model.logp(vars=[rv])]))
         if any(node is not None and isinstance(node.op, OrdinalEvidence) for node in nodes):

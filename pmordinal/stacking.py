@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 
 from pmordinal.checks import finite_array, one_of
 from pmordinal.fitted import KINDS, OrdinalFit, present, row_names
+from pmordinal.labels import how_they_differ
 
 PRIOR = 10.0  # pseudo-counts of the Dirichlet prior on the weights: better than 0 to 5 on held-out training rows
 LEAST = 1e-9  # smallest weight
@@ -86,10 +87,9 @@ def stack(fits: Mapping[str, OrdinalFit], *, prior: float = PRIOR) -> Stack:
             raise TypeError(f"fits[{name!r}] must be a fit of pmo.fit, got {type(fit).__name__}")
     first = next(iter(fits.values()))
     for name, fit in fits.items():
-        same_names = list(fit.labels.class_names) == list(first.labels.class_names)
-        same = same_names and np.array_equal(fit.posterior.y, first.posterior.y)
-        if not same:
-            raise ValueError(f"fits[{name!r}] has other labels: stack fits to the same rows")
+        reason = how_they_differ(fit.labels, first.labels, fit.index, first.index)
+        if reason is not None:
+            raise ValueError(f"fits[{name!r}] has {reason}: stack fits to the same rows")
     prior = float(finite_array("prior", prior, ndim=0))
     if prior < 0:
         raise ValueError(f"prior must not be negative, got {prior}")

@@ -11,6 +11,7 @@ import pytensor
 import pytensor.tensor as pt
 from pymc.blocking import DictToArrayBijection, RaveledVars
 from pymc.pytensorf import join_nonshared_inputs
+from pymc.vartypes import discrete_types
 from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import ancestors
 from scipy.optimize import minimize
@@ -20,6 +21,7 @@ from pmordinal.engines import Engine
 from pmordinal.errors import ConvergenceWarning
 from pmordinal.fitted import FitStatus, OrdinalFit
 from pmordinal.interpreter import SELDOM
+from pmordinal.observed import observed_labels
 from pmordinal.ops import OrdinalEvidence, Problem
 from pmordinal.posterior import Posterior
 from pmordinal.scales import gathered
@@ -75,7 +77,7 @@ class Target:
         node = find_evidence(total)
         others = graph_replace([total], {node.outputs[0]: pt.constant(0.0, dtype="float64")})[0]
         # a copy, so that what the engine selects here stays here
-        self.problem: Problem = replace(node.op.problem, cache={})
+        self.problem: Problem = replace(find_problem(node), cache={})
         if self.problem.scale_is_free and not priors:
             raise ValueError(
                 "priors=False: amplitude, noise and thresholds are all free, so that only their priors fix "
@@ -92,7 +94,13 @@ class Target:
         total = graph_replace([total], {node.outputs[0]: other.outputs[0]})[0]
         values = model.value_vars
         self.initial = model.initial_point(random_seed=0)
+        self.discrete = [v.name for v in values if v.dtype in discrete_types]
         parts = cast(list, pytensor.grad(total, values, disconnected_inputs="ignore"))
+        # PyTensor differentiates by whole numbers as if there were others between them
+        parts = [
+            pt.zeros_like(g) if v.name in self.discrete else g
+            for v, g in zip(values, parts, strict=True)
+        ]
         gradient = pt.concatenate([pt.zeros(0), *(pt.flatten(g) for g in parts)])
         outputs, joined = [total, gradient, others, *node.inputs[:-1]], pt.dvector()
         if values:  # there are none where everything is fixed
@@ -138,15 +146,29 @@ class Target:
                 moved = transform.forward(moved, *self._at(point, rv.owner.inputs))
             with np.errstate(divide="ignore", invalid="ignore"):  # checked here
                 moved = moved.eval(mode=SELDOM)
+            if slot in self.discrete and np.any(moved != np.round(moved)):
+                raise ValueError(f"start: {name!r} is discrete and cannot be {value}")
             if np.all(np.isfinite(moved)):
-                point[slot] = moved
+                point[slot] = moved.astype(point[slot].dtype)
             elif name in given:
                 raise ValueError(
                     f"start: {name!r} cannot be {value}: it is outside its prior's support"
                 )
         x = DictToArrayBijection.map({v.name: point[v.name] for v in self.model.value_vars})
         self._map_info = x.point_map_info
-        return [x.data, *(x.data + rng.normal(size=x.data.shape) for _ in range(count - 1))]
+        if self.discrete:
+            held = ", ".join(
+                f"{name!r} at {np.array2string(point[name])}" for name in self.discrete
+            )
+            warnings.warn(
+                f"fit cannot optimise discrete variables and holds {held}: fit the model at each of their values "
+                "with start= and compare, or use pm.sample",
+                UserWarning,
+                stacklevel=3,
+            )
+        sizes = [np.size(point[v.name]) for v in self.model.value_vars]
+        moves = np.repeat([v.name not in self.discrete for v in self.model.value_vars], sizes)
+        return [x.data, *(x.data + moves * rng.normal(size=moves.size) for _ in range(count - 1))]
 
     def _at(self, point: dict, variables: list) -> list:
         """Return expressions of the model's variables with the values that `point` gives these."""
@@ -334,3 +356,9 @@ def find_evidence(graph):
             "pm.sample or pm.find_MAP"
         )
     return nodes.pop()
+
+
+def find_problem(node) -> Problem:
+    """Return the problem of an engine's Op, with the labels that the model observes."""
+    problem: Problem = node.op.problem
+    return replace(problem, labels=observed_labels(problem.labels, node.inputs[-1]))

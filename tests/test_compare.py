@@ -170,12 +170,40 @@ def test_errors(fits):
     with pytest.raises(ValueError, match="results is empty"):
         pmo.compare({})
     other = pmo.fit(pmo.gp_model(np.arange(6.0), [0, 0, 1, 1, 2, 2]), progressbar=False)
-    with pytest.raises(ValueError, match="compare results of the same data"):
+    with pytest.raises(ValueError, match="compare results of the same rows"):
         pmo.compare({"ep": fits["ep"], "other": other}, reference="ep")
     bare = fits["ep"].to_datatree(draws=50, seed=0)
     bare["posterior"] = bare["posterior"].to_dataset().drop_vars("f")
     with pytest.raises(ValueError, match="'bare': the tree lacks posterior/f"):
         pmo.compare({"ep": fits["ep"], "bare": bare}, reference="ep")
+
+
+def test_permuted_rows_are_refused():
+    """The same rows in another order cannot be compared row by row; other names of the rows can."""
+    table = pd.DataFrame({"x": np.linspace(0, 3, 12)})
+    y = np.repeat([1, 2, 3], 4)
+    order = np.r_[1:4, 0, 4:12]  # the labels stay as they are
+    mixed = np.r_[6:12, 0:6]
+
+    def fitted(X, y):
+        return pmo.fit(pmo.gp_model(X, y), progressbar=False)
+
+    fit = fitted(table, y)
+    permuted = {"a": fit, "b": fitted(table.iloc[order], y)}
+    with pytest.raises(ValueError, match="'b' has the same rows in another order"):
+        pmo.compare(permuted)
+    with pytest.raises(ValueError, match="the same rows in another order"):
+        pmo.stack(permuted)
+    with pytest.raises(ValueError, match="'b' has other labels"):
+        pmo.compare({"a": fit, "b": fitted(table["x"].to_numpy()[mixed] + 5.0, y[::-1])})
+    tree = fitted(table.iloc[mixed], y[mixed]).to_datatree(draws=50, seed=1)
+    with pytest.raises(ValueError, match="'b' has the same rows in another order"):
+        pmo.compare({"a": fit, "b": tree})
+    with pytest.raises(ValueError, match="classes '1', '2', '3', '4' instead of"):
+        other = pmo.fit(pmo.gp_model(table, y, categories=[1, 2, 3, 4]), progressbar=False)
+        pmo.compare({"a": fit, "b": other})
+    renamed = fitted(table.set_index(table.index + 100), y)
+    assert pmo.compare({"a": fit, "b": renamed}, reference="a").loc["b", "tv_max"] < 1e-6
 
 
 @pytest.mark.slow

@@ -93,7 +93,7 @@ def test_errors(fits, data):
     with pytest.raises(TypeError, match=r"fits\['x'\] must be a fit"):
         pmo.stack({"x": 3})
     other = pmo.fit(pmo.gp_model(np.arange(6.0), [0, 0, 1, 1, 2, 2]), progressbar=False)
-    with pytest.raises(ValueError, match=r"fits\['b'\] has other labels"):
+    with pytest.raises(ValueError, match=r"fits\['b'\] has 6 labelled rows"):
         pmo.stack({"a": fits["smooth"], "b": other})
     with pytest.raises(ValueError, match="prior must not be negative"):
         pmo.stack(fits, prior=-1)

@@ -15,6 +15,7 @@ from pmordinal.diagnostics.predictive import SAMPLE, predicted, predictions
 from pmordinal.diagnostics.scoring import scores
 from pmordinal.engines import ENGINES
 from pmordinal.fitted import OrdinalFit
+from pmordinal.labels import Labels, how_they_differ
 
 type Result = OrdinalFit | xr.DataTree
 
@@ -50,7 +51,7 @@ class _Summary:
     sd: np.ndarray
     probs: np.ndarray
     rows: np.ndarray
-    classes: list[str]
+    labels: Labels
 
     @property
     def hyperparameters(self) -> xr.Dataset:
@@ -222,14 +223,14 @@ def _summarise(name: str, result: Result, tree: xr.DataTree) -> _Summary:
         mean, sd = result.posterior.mean, np.sqrt(result.posterior.variance)
     else:
         mean, sd = draws["f"].mean(SAMPLE).values, draws["f"].std(SAMPLE).values
-    return _Summary(draws, mean, sd, now.probs, now.rows, now.names)
+    return _Summary(draws, mean, sd, now.probs, now.rows, Labels(now.codes, tuple(now.names)))
 
 
 def _same_data(name: str, this: _Summary, reference: str, other: _Summary) -> None:
-    if this.probs.shape != other.probs.shape:
+    reason = how_they_differ(this.labels, other.labels, this.rows, other.rows)
+    if reason is not None:
         raise ValueError(
-            f"{name!r} has {this.probs.shape[0]} rows of {this.probs.shape[1]} classes and {reference!r} "
-            f"{other.probs.shape[0]} of {other.probs.shape[1]}: compare results of the same data"
+            f"{name!r} has {reason}, compared with {reference!r}: compare results of the same rows"
         )
 
 
@@ -298,7 +299,7 @@ def _as_tree(
 ) -> xr.DataTree:
     names = pd.Index(summaries, name="result")
     first = next(iter(summaries.values()))
-    coords = {"result": names, "obs": first.rows, "class": first.classes}
+    coords = {"result": names, "obs": first.rows, "class": first.labels.class_names}
     rows = ("result", "obs")
     groups = {
         "summary": xr.Dataset.from_dataframe(pd.DataFrame(table)),
