@@ -247,6 +247,7 @@ def test_cross_validated_probabilities(numbers, words):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pmordinal.ConvergenceWarning")  # two classes are separable
 def test_folds_without_a_class(numbers, words):
     """With all levels declared a fold may lack any; codes of which nobody knows the labels are refused."""
     X, y = numbers
