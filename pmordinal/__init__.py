@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "ConvergenceWarning": "errors",
+    "LabelOrderWarning": "errors",
     "LINKS": "links",
     "ENGINES": "engines",
     "OBJECTIVES": "objectives",
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
     )
     from pmordinal.distributions import Ordinal
     from pmordinal.engines import ENGINES, EP, PLSOR, Exact, Laplace, SparseADF
-    from pmordinal.errors import ConvergenceWarning
+    from pmordinal.errors import ConvergenceWarning, LabelOrderWarning
     from pmordinal.fitted import OrdinalFit
     from pmordinal.fitting import fit
     from pmordinal.gp import MarginalOrdinal

@@ -23,7 +23,8 @@ from pmordinal.interpreter import SELDOM
 from pmordinal.labels import Labels
 from pmordinal.linalg import half_solve
 from pmordinal.links import Link
-from pmordinal.ops import NumpyOp, ProblemOp
+from pmordinal.numpy_ops import NumpyOp
+from pmordinal.ops import ProblemOp
 from pmordinal.threads import blas_threads
 
 

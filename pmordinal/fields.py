@@ -18,7 +18,8 @@ from pmordinal.gram import Gram, Kernel
 from pmordinal.labels import Labels
 from pmordinal.linalg import factor_psd
 from pmordinal.links import Link
-from pmordinal.ops import NumpyOp, ProblemOp
+from pmordinal.numpy_ops import NumpyOp
+from pmordinal.ops import ProblemOp
 from pmordinal.threads import blas_threads
 from pmordinal.whitening import Derivatives, Whitening
 

@@ -258,6 +258,20 @@ def encode(y: Any, categories: Iterable[Any] | None = None, name: str = "y") -> 
     return Labels(codes, levels, kind, _dtype_for(levels, kind, dtype, bool(missing.any())))
 
 
+def declares_order(y: Any) -> bool:
+    """Tell whether labels come with their order: an ordered ``pd.Categorical`` or a polars Enum.
+
+    Examples
+    --------
+    >>> declares_order(pd.Categorical(["low"], ["low", "high"], ordered=True)), declares_order([1, 2])
+    (True, False)
+    """
+    dtype = getattr(y, "dtype", None)
+    if isinstance(dtype, pd.CategoricalDtype):
+        return bool(dtype.ordered)
+    return type(y).__module__.startswith("polars") and type(dtype).__name__ == "Enum"
+
+
 def _read(y: Any, name: str) -> tuple[np.ndarray, str, str, tuple[Any, ...] | None, bool]:
     """Return values (an object array), kind, dtype, declared levels (if any), are they ordered."""
     if isinstance(y, (str, bytes)) or y is None:

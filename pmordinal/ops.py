@@ -10,12 +10,10 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, Self
 
-import numba
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedType, disconnected_type, grad_not_implemented
-from pytensor.graph import Apply, Op
-from pytensor.link.numba.dispatch.basic import get_numba_type, numba_funcify, numba_njit
+from pytensor.graph import Apply
 
 from pmordinal.engines import Engine
 from pmordinal.features import Features
@@ -24,6 +22,7 @@ from pmordinal.labels import Labels
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.linalg import factor_psd
 from pmordinal.links import Link
+from pmordinal.numpy_ops import NumpyOp
 from pmordinal.objectives import OBJECTIVES
 from pmordinal.posterior import Gradient, Posterior, Start
 from pmordinal.smoothing import interval_terms
@@ -34,37 +33,6 @@ from pmordinal.unsupported import refuse_pointwise_density, refuse_predictive_dr
 SELECTING = threading.Lock()
 KEPT = 1024  # results, more than the steps of a trajectory
 LONGEST = 8000  # bytes of parameters, above which results are too large to keep
-
-
-class NumpyOp(Op):
-    """Op that works in vectorised NumPy or BLAS: compiled graphs call its `perform`."""
-
-    def __str__(self) -> str:
-        """Return the name alone: the data do not belong in graphs and error messages.
-
-        PyTensor writes one of its own for every class with `__props__` that does not repeat this one.
-        """
-        return type(self).__name__
-
-
-@numba_funcify.register(NumpyOp)
-def _numba_numpy_op(op, node, **kwargs):
-    op.prepare_node(node, None, None, "py")
-    signature = numba.types.Tuple([get_numba_type(out.type) for out in node.outputs])
-    single = len(node.outputs) == 1
-
-    def call(inputs):
-        storage = [[None] for _ in node.outputs]
-        op.perform(node, inputs, storage)
-        return tuple(cell[0] for cell in storage)
-
-    @numba_njit
-    def perform(*inputs):
-        with numba.objmode(ret=signature):
-            ret = call(inputs)
-        return ret[0] if single else ret
-
-    return perform
 
 
 class ValueWithGradient(NumpyOp):

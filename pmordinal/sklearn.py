@@ -7,34 +7,26 @@ from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-import pandas as pd
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils import assert_all_finite, check_random_state
+    from sklearn.utils import check_random_state
     from sklearn.utils.metaestimators import available_if
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import (
-        check_consistent_length,
-        check_is_fitted,
-        column_or_1d,
-        validate_data,
-    )
+    from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         "pmordinal.sklearn needs scikit-learn: pip install scikit-learn", name=error.name
     ) from error
 
 from pmordinal import checks
-from pmordinal import labels as label_table
 from pmordinal.engines import Engine
 from pmordinal.fitted import OrdinalFit, decide
 from pmordinal.fitting import fit as fit_model
-from pmordinal.levels import show
 from pmordinal.links import Link
 from pmordinal.models import gp_model
 from pmordinal.modl.discretizer import MODLDiscretizer
 from pmordinal.modl.regressor import RankRegressor as TableRankRegressor
+from pmordinal.targets import read_target
 
 __all__ = ["MODLDiscretizer", "OrdinalGPClassifier", "RankRegressor"]
 
@@ -76,8 +68,11 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    classes_ : ndarray, shape (r,)
+    categories_ : ndarray, shape (r,)
         The labels from lowest to highest.
+    classes_ : ndarray, shape (r,)
+        The same labels sorted, as scikit-learn's metrics and meta-estimators take for granted: the
+        columns of `predict_proba`.
     fit_ : OrdinalFit
         Hyperparameters, thresholds, leave-one-out, `to_datatree` and the rest.
     n_features_in_, feature_names_in_
@@ -102,6 +97,9 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
 
     fit_: OrdinalFit
     classes_: np.ndarray
+    categories_: np.ndarray
+    _positions: np.ndarray
+    _is_copy = False
 
     def __init__(
         self,
@@ -152,18 +150,19 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
                 "OrdinalGPClassifier requires y to be passed, but the target y is None."
             )
         X = self._table(X, reset=True)
-        y, levels = self._ordered(y)
-        check_consistent_length(X, y)
-        decide(np.full((1, len(levels)), 1.0 / len(levels)), self.rule)  # a wrong rule fails here
+        target = read_target(y, self.categories, may_be_codes=self._is_copy)
+        labels, r = target.labels, target.labels.n_classes
+        check_consistent_length(X, labels.codes)
+        decide(np.full((1, r), 1.0 / r), self.rule)  # a wrong rule fails here
         model = gp_model(
             X,
-            y,
+            labels.decode(labels.codes),
             self.cov_func,
             ard=self.ard,
             engine=self.engine,
             link=self.link,
             objective=self.objective,
-            categories=list(levels),
+            categories=list(labels.categories),
             standardize=self.standardize,
         )
         self.fit_ = fit_model(
@@ -174,7 +173,9 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
             seed=self._seed(),
             max_evaluations=self.max_evaluations,
         )
-        self.classes_ = levels
+        self.classes_ = target.classes
+        self.categories_ = target.levels
+        self._positions = target.positions
         self.n_iter_ = self.fit_.status.iterations
         return self
 
@@ -199,11 +200,13 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray, shape (m,)
         """
-        probs = self.predict_proba(X)
-        return self.classes_[decide(probs, self.rule)]
+        chosen = decide(self._probabilities(X), self.rule)
+        return self.classes_[np.argsort(self._positions)[chosen]]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return class probabilities, columns in the order of `classes_`.
+        """Return class probabilities, columns in the order of `classes_`, which is the sorted one.
+
+        ``fit_.predict(X)`` has them from lowest to highest, with the names of the labels.
 
         Parameters
         ----------
@@ -213,9 +216,13 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray, shape (m, r)
         """
+        return self._probabilities(X)[:, self._positions]
+
+    def _probabilities(self, X: Any) -> np.ndarray:
+        """Return class probabilities from the lowest class to the highest."""
         check_is_fitted(self)
         table = self._table(X, reset=False)
-        return self.fit_.posterior.probabilities(self.fit_.features.transform(table))
+        return self.fit_.predict(table).to_numpy()
 
     def _table(self, X: Any, *, reset: bool) -> Any:
         """Return X after scikit-learn's checks; tables keep their columns, whatever the types."""
@@ -224,28 +231,14 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
             return X
         return validate_data(self, X, dtype="numeric", reset=reset)
 
-    def _ordered(self, y: Any) -> tuple[Any, np.ndarray]:
-        """Return the labels and their levels from lowest to highest."""
-        dtype = getattr(y, "dtype", None)
-        if isinstance(dtype, pd.CategoricalDtype) and (
-            dtype.ordered or self.categories is not None
-        ):
-            labels = label_table.encode(y, self.categories)
-        else:
-            y = column_or_1d(y, warn=True)
-            assert_all_finite(y, input_name="y")
-            check_classification_targets(y)
-            levels = np.unique(y) if self.categories is None else self.categories
-            if len(levels) < 2:
-                raise ValueError(
-                    f"y has 1 class, {show(levels)}: declare the others with categories=[...]"
-                )
-            labels = label_table.encode(y, list(levels))
-        if not labels.observed.all():
-            raise ValueError(
-                "y contains NaN: drop the rows without a label, or use pmordinal.gp_model, which takes them"
-            )
-        return y, np.asarray(labels.categories)
+    def __sklearn_clone__(self) -> Any:
+        """Return an unfitted copy, which may be given the codes of a label encoder as y.
+
+        Meta-estimators that encode y fit copies; an estimator that you fit yourself gets your y.
+        """
+        copy = super().__sklearn_clone__()
+        copy._is_copy = True
+        return copy
 
     def __sklearn_tags__(self) -> Any:
         """Declare that tables may have categorical columns."""

@@ -1,5 +1,6 @@
 """scikit-learn's own checks, and the estimators in its pipelines and searches."""
 
+import copy
 import pickle
 import sys
 
@@ -10,14 +11,32 @@ import pytest
 from scipy.sparse import csr_array
 
 pytest.importorskip("sklearn")
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import (
+    GridSearchCV,
+    cross_val_predict,
+    cross_val_score,
+    train_test_split,
+)
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 import pmordinal as pmo
 from pmordinal.sklearn import MODLDiscretizer, OrdinalGPClassifier, RankRegressor
+
+ORDER = ["low", "medium", "high"]
 
 # each of these fits a second or less; the slow tests run all checks with every engine
 QUICK = {
@@ -48,6 +67,7 @@ def checks_of(estimator):
 
 
 @pytest.mark.filterwarnings("ignore::pmordinal.ConvergenceWarning")  # some data are degenerate
+@pytest.mark.filterwarnings("ignore::pmordinal.LabelOrderWarning")  # and some labels are text
 @pytest.mark.parametrize(
     ("estimator", "check"), [p for e in pmo.ENGINES for p in checks_of(OrdinalGPClassifier(e))]
 )
@@ -120,24 +140,152 @@ def test_rules(wine):
         OrdinalGPClassifier(rule="mean").fit(X, y)
 
 
-def test_order_of_the_classes(numbers):
-    X, y = numbers
-    words = np.array(["low", "medium", "high"])[y]
-    model = OrdinalGPClassifier("laplace").fit(X, words)
-    assert model.classes_.tolist() == [
-        "high",
-        "low",
-        "medium",
-    ]  # sorted, without a word on the order
-    ordered = OrdinalGPClassifier("laplace", categories=["low", "medium", "high"]).fit(X, words)
-    assert ordered.classes_.tolist() == ["low", "medium", "high"]
-    codes = OrdinalGPClassifier("laplace").fit(X, y)
-    np.testing.assert_allclose(ordered.predict_proba(X), codes.predict_proba(X), rtol=1e-8)
-    declared = pd.Categorical(words, ["low", "medium", "high", "extreme"], ordered=True)
+@pytest.fixture(scope="module")
+def words(numbers):
+    return np.array(ORDER)[numbers[1]]
+
+
+@pytest.fixture(scope="module")
+def coded(numbers):
+    return OrdinalGPClassifier("laplace", categories=range(3)).fit(*numbers)
+
+
+@pytest.fixture(scope="module")
+def ordered(numbers, words):
+    return OrdinalGPClassifier("laplace", categories=ORDER).fit(numbers[0], words)
+
+
+def test_order_of_the_classes(numbers, words, coded, ordered):
+    X, _ = numbers
+    with pytest.warns(
+        pmo.LabelOrderWarning, match="sorted alphabetically: 'high', 'low', 'medium'"
+    ):
+        OrdinalGPClassifier("laplace").fit(X, words)
+    assert ordered.categories_.tolist() == ORDER
+    assert ordered.classes_.tolist() == sorted(ORDER)
+    columns = [sorted(ORDER).index(word) for word in ORDER]
+    probs = coded.predict_proba(X)
+    np.testing.assert_allclose(ordered.predict_proba(X)[:, columns], probs, rtol=1e-8)
+    np.testing.assert_allclose(ordered.fit_.predict(X), probs, rtol=1e-8)  # lowest to highest
+    np.testing.assert_array_equal(ordered.predict(X), np.array(ORDER)[coded.predict(X)])
+    declared = pd.Categorical(words, [*ORDER, "extreme"], ordered=True)
     four = OrdinalGPClassifier("laplace").fit(X, declared)
-    assert four.classes_.tolist() == ["low", "medium", "high", "extreme"]
+    assert four.categories_.tolist() == [*ORDER, "extreme"]
     assert four.predict_proba(X).shape == (60, 4)
     assert set(four.predict(X)) <= set(words)
+    dear = np.ones((3, 3)) - [1, 0, 0]  # a rule knows the order: everything but the lowest is dear
+    dearly = copy.deepcopy(ordered).set_params(rule=dear)
+    assert set(dearly.predict(X)) == {"low"}
+
+
+@pytest.mark.parametrize("metric", ["neg_log_loss", "roc_auc_ovr", "d2_log_loss_score"])
+def test_metrics_of_scikit_learn(numbers, words, coded, ordered, metric):
+    """They read columns in sorted order, whatever `classes_` says."""
+    X, y = numbers
+    score = get_scorer(metric)
+    assert score(ordered, X, words) == pytest.approx(score(coded, X, y), rel=1e-7)
+
+
+def test_area_under_the_curve_of_two_classes(numbers):
+    X, y = numbers
+    words = np.where(y > 0, "high", "low")
+    model = OrdinalGPClassifier("laplace", categories=["low", "high"]).fit(X, words)
+    assert get_scorer("roc_auc")(model, X, words) > 0.9  # 0.1 if the columns were the other way
+
+
+META = {
+    "soft votes": lambda m: VotingClassifier([("m", m)], voting="soft"),
+    "hard votes": lambda m: VotingClassifier([("m", m)]),
+    "stacking": lambda m: StackingClassifier([("m", m)], LogisticRegression(), cv=2),
+    "bagging": lambda m: BaggingClassifier(m, 2, random_state=0),
+    "sigmoid calibration": lambda m: CalibratedClassifierCV(m, cv=2),
+    "temperature calibration": lambda m: CalibratedClassifierCV(m, cv=2, method="temperature"),
+    "pipeline": lambda m: make_pipeline(StandardScaler(), m),
+    "search": lambda m: GridSearchCV(m, {"ard": [False]}, scoring="neg_log_loss", cv=2),
+    "multiple outputs": lambda m: OneOutput(m),
+}
+NESTED = [
+    pytest.param(k, marks=[] if k in ("soft votes", "pipeline") else pytest.mark.slow) for k in META
+]
+
+
+class OneOutput(MultiOutputClassifier):
+    """With one output, to be compared with the others."""
+
+    def fit(self, X, y):
+        return super().fit(X, np.asarray(y)[:, None])
+
+    def predict(self, X):
+        return super().predict(X)[:, 0]
+
+    def predict_proba(self, X):
+        return super().predict_proba(X)[0]
+
+
+@pytest.mark.parametrize("meta", NESTED)
+def test_meta_estimators_keep_the_order(numbers, words, meta):
+    """Text with an order does as well as integers, to the last digits."""
+    X, y = numbers
+    codes = META[meta](OrdinalGPClassifier("laplace", categories=range(3))).fit(X, y)
+    ordered = META[meta](OrdinalGPClassifier("laplace", categories=ORDER)).fit(X, words)
+    np.testing.assert_array_equal(ordered.predict(X), np.array(ORDER)[codes.predict(X)])
+    if meta != "hard votes":
+        columns = [sorted(ORDER).index(word) for word in ORDER]
+        probs = codes.predict_proba(X)
+        np.testing.assert_allclose(ordered.predict_proba(X)[:, columns], probs, atol=1e-6)
+
+
+def test_cross_validated_probabilities(numbers, words):
+    X, y = numbers
+    model = OrdinalGPClassifier("laplace", categories=range(3))
+    expected = cross_val_predict(model, X, y, cv=2, method="predict_proba")
+    model = OrdinalGPClassifier("laplace", categories=ORDER)
+    probs = cross_val_predict(model, X, pd.Series(words), cv=2, method="predict_proba")
+    columns = [sorted(ORDER).index(word) for word in ORDER]
+    np.testing.assert_allclose(probs[:, columns], expected, rtol=1e-6)
+    assert np.mean(np.array(sorted(ORDER))[probs.argmax(1)] == words) > 0.65
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pmordinal.ConvergenceWarning")  # two classes are separable
+def test_folds_without_a_class(numbers, words):
+    """With all levels declared a fold may lack any; codes of which nobody knows the labels are refused."""
+    X, y = numbers
+    first = [(np.flatnonzero(y != k), np.flatnonzero(y == k)) for k in (0, 1, 2)]
+    model = OrdinalGPClassifier("laplace", categories=range(3))
+    probs = cross_val_predict(model, X, y, cv=first, method="predict_proba")
+    assert probs.shape == (60, 3)
+    labels = cross_val_predict(
+        OrdinalGPClassifier("laplace"),
+        X,
+        pd.Series(pd.Categorical(words, ORDER, ordered=True)),
+        cv=first,
+    )
+    assert set(labels) <= set(ORDER)
+    with pytest.raises(ValueError, match="it is not known which of them did not occur"):
+        ordered = OrdinalGPClassifier("laplace", categories=ORDER)
+        cross_val_predict(ordered, X, words, cv=first, method="predict_proba")
+    with pytest.raises(ValueError, match="0, 1, the codes of a label encoder, and there are 3"):
+        OneVsRestClassifier(ordered).fit(X, words)
+
+
+def test_codes_with_categories_of_text_are_refused(numbers):
+    X, y = numbers
+    with pytest.raises(ValueError, match="y holds the integers 0, 1, 2, but the categories are"):
+        OrdinalGPClassifier(categories=ORDER).fit(X, y)
+    with pytest.raises(ValueError, match="doesn't support sample_weight"):
+        AdaBoostClassifier(OrdinalGPClassifier()).fit(X, y)
+
+
+def test_labels_without_values(numbers):
+    """Ordered categoricals go through splits with all their levels."""
+    X, y = numbers
+    labels = pd.Series(pd.Categorical.from_codes(y, [*ORDER, "extreme"], ordered=True))
+    X1, X2, y1, y2 = train_test_split(X, labels, random_state=0)
+    model = OrdinalGPClassifier("laplace").fit(X1, y1)
+    assert model.categories_.tolist() == [*ORDER, "extreme"]
+    assert model.score(X2, y2) > 0.6
+    assert np.isfinite(cross_val_score(OrdinalGPClassifier("laplace"), X, labels, cv=2)).all()
 
 
 def test_pipeline_and_search(numbers):

@@ -1,0 +1,50 @@
+"""Ops that run in NumPy: how graphs that Numba or JAX compiles deal with them."""
+
+import numba
+from pytensor.compile.mode import optdb
+from pytensor.graph import Op
+from pytensor.graph.rewriting.basic import GraphRewriter
+from pytensor.link.numba.dispatch.basic import get_numba_type, numba_funcify, numba_njit
+
+
+class NumpyOp(Op):
+    """Op that works in vectorised NumPy or BLAS: compiled graphs call its `perform`."""
+
+    def __str__(self) -> str:
+        """Return the name alone: the data do not belong in graphs and error messages.
+
+        PyTensor writes one of its own for every class with `__props__` that does not repeat this one.
+        """
+        return type(self).__name__
+
+
+@numba_funcify.register(NumpyOp)
+def _numba_numpy_op(op, node, **kwargs):
+    op.prepare_node(node, None, None, "py")
+    signature = numba.types.Tuple([get_numba_type(out.type) for out in node.outputs])
+    single = len(node.outputs) == 1
+
+    def call(inputs):
+        storage = [[None] for _ in node.outputs]
+        op.perform(node, inputs, storage)
+        return tuple(cell[0] for cell in storage)
+
+    @numba_njit
+    def perform(*inputs):
+        with numba.objmode(ret=signature):
+            ret = call(inputs)
+        return ret[0] if single else ret
+
+    return perform
+
+
+class LoadJaxVersions(GraphRewriter):
+    """Changes nothing in a graph, but tells JAX about its Ops: JAX is imported by who uses it only."""
+
+    def apply(self, fgraph):
+        """Import the versions for JAX if there is an Op that has or lacks one."""
+        if any(isinstance(node.op, NumpyOp) for node in fgraph.apply_nodes):
+            import pmordinal.jax_ops  # noqa: F401
+
+
+optdb.register("pmordinal_jax_versions", LoadJaxVersions(), "jax", position=0)
