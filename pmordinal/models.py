@@ -178,7 +178,8 @@ def linear_model(
         Column of `X` that says whose thresholds cut a row, such as the rater: each has its own,
         partially pooled (see `thresholds`). It is no attribute of the predictor then.
     standardize : bool
-        Centre and scale the attributes, so that coefficients are per standard deviation.
+        Centre and scale the attributes, so that coefficients are per standard deviation; the levels
+        of a factor share one.
 
     Returns
     -------
