@@ -198,8 +198,9 @@ def learn(X: Any, standardize: bool = False, name: str = "X") -> tuple[Features,
     Parameters
     ----------
     X : DataFrame or array_like, shape (n, number of columns)
-        A pandas or polars table, an array, nested lists; a Series or 1-d array is one column.
-        In tables, categorical and text columns become one 0/1 column a level, bools one column.
+        A table of pandas, polars, Arrow or xarray, an array, nested lists; a Series or 1-d array is
+        one column. In tables, categorical and text columns become one 0/1 column a level, bools one
+        column.
     standardize : bool
         Centre every matrix column by its mean and divide it by its standard deviation
         (population); constant columns are only centred. The levels of a factor share one scale, the
@@ -262,8 +263,9 @@ def _common(columns: Sequence[Column], sd: np.ndarray) -> np.ndarray:
             seen = sd[start:stop][sd[start:stop] > 0]
             if seen.size:
                 scale[start:stop] = np.sqrt(np.mean(seen**2))
-            elif (k := stop - start) > 1:  # all rows have one level: as if all were equally frequent
-                scale[start:stop] = np.sqrt((1.0 - 1.0 / k) / k)
+            elif len(column.levels) > 1:  # rows of one level: as if all were equally frequent
+                share = 1.0 / len(column.levels)
+                scale[start:stop] = np.sqrt(share * (1.0 - share))
         start = stop
     return np.where(scale == 0, 1.0, scale)
 

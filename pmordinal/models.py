@@ -1,7 +1,6 @@
 """Factories: a whole PyMC model in one call."""
 
 import numpy as np
-import pandas as pd
 import pymc as pm
 import pytensor.tensor as pt
 
@@ -10,6 +9,7 @@ from pmordinal import features as feature_table
 from pmordinal import labels as label_table
 from pmordinal.distributions import LEAST, Ordinal
 from pmordinal.engines import Engine, get_engine
+from pmordinal.foreign import row_index
 from pmordinal.gp import ONE_VECTOR, MarginalOrdinal, is_random
 from pmordinal.interpreter import SmallModel
 from pmordinal.links import Link
@@ -282,12 +282,10 @@ def matching(rows: np.ndarray, labels: label_table.Labels) -> label_table.Labels
 
 def add_coords(model: pm.Model, X, table, labels) -> None:
     """Name the labelled rows, the attributes, the thresholds and the classes."""
-    index = (
-        X.index.to_numpy()
-        if isinstance(X, pd.DataFrame | pd.Series)
-        else np.arange(labels.codes.size)
-    )
-    if not pd.Index(index).is_unique:
+    named = row_index(X)
+    if named is not None and named.is_unique:
+        index = named.to_numpy()
+    else:
         index = np.arange(labels.codes.size)
     model.add_coords(
         {

@@ -27,9 +27,11 @@ except ModuleNotFoundError as error:
 
 from pmordinal import checks
 from pmordinal import labels as label_table
+from pmordinal.columns import column_values, is_polars
 from pmordinal.engines import Engine
 from pmordinal.fitted import OrdinalFit, decide
 from pmordinal.fitting import fit as fit_model
+from pmordinal.foreign import as_pandas
 from pmordinal.levels import show
 from pmordinal.links import Link
 from pmordinal.models import gp_model
@@ -219,6 +221,7 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
 
     def _table(self, X: Any, *, reset: bool) -> Any:
         """Return X after scikit-learn's checks; tables keep their columns, whatever the types."""
+        X = as_pandas(X, "X")
         if hasattr(X, "columns") and len(X) > 0 and len(X.columns) > 0:
             validate_data(self, X, skip_check_array=True, reset=reset)
             return X
@@ -226,6 +229,9 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
 
     def _ordered(self, y: Any) -> tuple[Any, np.ndarray]:
         """Return the labels and their levels from lowest to highest."""
+        y = as_pandas(y, "y")
+        if is_polars(y) and hasattr(y, "dtype"):  # an Enum knows its order
+            y = column_values(y)
         dtype = getattr(y, "dtype", None)
         if isinstance(dtype, pd.CategoricalDtype) and (
             dtype.ordered or self.categories is not None
