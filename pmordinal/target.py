@@ -19,6 +19,7 @@ from pmordinal import checks
 from pmordinal.engines import Engine
 from pmordinal.errors import ConvergenceWarning
 from pmordinal.fitted import FitStatus, OrdinalFit
+from pmordinal.gp import check_model
 from pmordinal.interpreter import SELDOM
 from pmordinal.ops import OrdinalEvidence, Problem
 from pmordinal.posterior import Posterior
@@ -66,7 +67,7 @@ class Target:
         priors: bool = True,
         adapt: Callable[[Problem], Problem] | None = None,
     ):
-        self.model = model
+        self.model = check_model(model)
         total = (
             model.logp(jacobian=True)
             if priors

@@ -32,6 +32,7 @@ class Exporter:
         self.table = table
 
     def __arrow_c_stream__(self, requested_schema=None):
+        """Return the capsule."""
         return self.table.__arrow_c_stream__(requested_schema)
 
 
@@ -213,7 +214,7 @@ def test_refused(X, error, match):
 
 def test_modl_refuses_what_it_cannot_read_by_name():
     for make in (dask_frame, lambda f: pt.matrix("X"), lambda f: pl.LazyFrame(f.to_dict("list"))):
-        with pytest.raises(TypeError, match="X is a.*: pass|X is spread over a dask graph: pass"):
+        with pytest.raises(TypeError, match=r"X is a.*: pass|X is spread over a dask graph: pass"):
             modl.fit_grids(make(FRAME), LABELS, progressbar=False)
 
 
