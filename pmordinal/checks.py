@@ -123,6 +123,23 @@ def names(name: str, value: Any) -> list[str]:
     return listed
 
 
+def one_or_each(name: str, count: int, columns: int) -> None:
+    """Raise unless there is one number for all columns, or one for each.
+
+    Examples
+    --------
+    >>> one_or_each("lengthscale", 2, columns=2)
+    >>> one_or_each("lengthscale", 2, columns=1)
+    Traceback (most recent call last):
+        ...
+    ValueError: lengthscale must be one number for all 1 column(s), or one for each, got 2
+    """
+    if count not in (1, columns):
+        raise ValueError(
+            f"{name} must be one number for all {columns} column(s), or one for each, got {count}"
+        )
+
+
 def finite_array(name: str, value: Any, ndim: int | None = None) -> np.ndarray:
     """Return `value` as a new float64 array without NaN or infinity.
 

@@ -1,9 +1,11 @@
-"""The columns of whatever table a user has: frames of pandas and polars, arrays, nested lists."""
+"""The columns of whatever table a user has: frames of any library, arrays, nested lists."""
 
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from pmordinal.foreign import as_pandas
 
 
 def read_columns(X: Any, name: str) -> tuple[list[str] | None, list[Any]]:
@@ -14,9 +16,8 @@ def read_columns(X: Any, name: str) -> tuple[list[str] | None, list[Any]]:
         )
     if getattr(getattr(X, "dtype", None), "names", None):
         raise TypeError(f"{name} is an array of records: pass pd.DataFrame.from_records(X)")
-    polars = type(X).__module__.startswith("polars")
-    if polars and hasattr(X, "collect"):
-        raise TypeError(f"{name} is a LazyFrame: pass X.collect()")
+    X = as_pandas(X, name)
+    polars = is_polars(X)
     names: list[str] | None
     data: list[Any]
     if isinstance(X, pd.DataFrame):
@@ -35,6 +36,11 @@ def read_columns(X: Any, name: str) -> tuple[list[str] | None, list[Any]]:
     return names, data
 
 
+def is_polars(X: Any) -> bool:
+    """Tell whether a table or column is one of polars."""
+    return any(base.__module__.startswith("polars") for base in type(X).__mro__)
+
+
 def column_values(column: Any) -> Any:
     """Return a column as a NumPy or pandas array."""
     if isinstance(column, np.ndarray):
@@ -44,7 +50,8 @@ def column_values(column: Any) -> Any:
         return array.to_numpy() if isinstance(array, pd.arrays.NumpyExtensionArray) else array
     kind = type(column.dtype).__name__
     if kind == "Enum":
-        return pd.Categorical(column.to_list(), categories=column.dtype.categories.to_list())
+        levels = column.dtype.categories.to_list()
+        return pd.Categorical(column.to_list(), categories=levels, ordered=True)
     if kind in ("Categorical", "String"):
         return np.array(column.to_list(), dtype=object)
     return column.to_numpy()
@@ -63,8 +70,8 @@ def _columns_of_array(X: Any, name: str) -> list[np.ndarray]:
         array = array[:, None]
     if array.ndim != 2:
         raise ValueError(
-            f"{name} must have 2 dimensions (rows, columns), got shape {array.shape}: "
-            "reshape it to (n, d)"
+            f"{name} must have 2 dimensions (rows, columns), got shape {array.shape} of a "
+            f"{type(X).__name__}: reshape it to (n, d)"
         )
     if array.dtype.kind in "OUT":
         array = array.astype(object)

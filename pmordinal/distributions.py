@@ -11,7 +11,7 @@ from pmordinal import checks
 from pmordinal.links import Link, get_link
 from pmordinal.ops import IntervalLogProb, LinkQuantile
 
-LEAST = 1e-100  # of a scale: its square must be a number too
+LEAST = 1e-50  # of a scale: engines square variances, so that its fourth power must be a number too
 
 
 class Ordinal:
@@ -62,11 +62,9 @@ class Ordinal:
 
     @staticmethod
     def _params(eta, thresholds, noise):
-        b = tensor("thresholds", thresholds)
+        b = increasing_tensor("thresholds", thresholds)
         if b.type.ndim < 1 or b.type.shape[-1] == 0:
             raise ValueError(f"thresholds must be a vector with one at least, got {thresholds}")
-        if isinstance(b, pt.TensorConstant) and np.any(np.diff(b.data, axis=-1) <= 0):
-            raise ValueError(f"thresholds must increase, got {thresholds}")
         params = (tensor("eta", eta), b, positive_tensor("noise", noise))
         shapes = [[d or 1 for d in x.type.shape] for x in (params[0], b[..., 0], params[2])]
         try:
@@ -106,7 +104,20 @@ def positive_tensor(name: str, value):
             raise ValueError(f"{name} must be positive, got {value.data}")
         if np.any(value.data < LEAST) or np.any(value.data > 1.0 / LEAST):
             raise ValueError(
-                f"{name} must be between {LEAST:g} and {1 / LEAST:g}, got {value.data}: rescale the predictor"
+                f"{name} must be between {LEAST:g} and {1 / LEAST:g}, got {value.data}: rescale the data"
+            )
+    return value
+
+
+def increasing_tensor(name: str, value):
+    """Return a tensor as it is, and numbers that increase along the last axis as a tensor of them."""
+    value = tensor(name, value)
+    if isinstance(value, pt.TensorConstant):
+        if np.any(np.diff(np.atleast_1d(value.data), axis=-1) <= 0):
+            raise ValueError(f"{name} must increase, got {value.data}")
+        if np.any(np.abs(value.data) > 1.0 / LEAST):
+            raise ValueError(
+                f"{name} must be between {-1 / LEAST:g} and {1 / LEAST:g}, got {value.data}: rescale them"
             )
     return value
 

@@ -198,11 +198,13 @@ def learn(X: Any, standardize: bool = False, name: str = "X") -> tuple[Features,
     Parameters
     ----------
     X : DataFrame or array_like, shape (n, number of columns)
-        A pandas or polars table, an array, nested lists; a Series or 1-d array is one column.
-        In tables, categorical and text columns become one 0/1 column a level, bools one column.
+        A table of pandas, polars, Arrow or xarray, an array, nested lists; a Series or 1-d array is
+        one column. In tables, categorical and text columns become one 0/1 column a level, bools one
+        column.
     standardize : bool
         Centre every matrix column by its mean and divide it by its standard deviation
-        (population); constant columns are only centred.
+        (population); constant columns are only centred. The levels of a factor share one scale, the
+        root mean square of their standard deviations.
     name : str
         What to call `X` in error messages.
 
@@ -242,10 +244,30 @@ def learn(X: Any, standardize: bool = False, name: str = "X") -> tuple[Features,
         relative = matrix / largest
         center = largest * relative.mean(axis=0)
         scale = largest * relative.std(axis=0)
-        scale[scale == 0] = 1.0
+        scale = _common(columns, scale)
     features = Features(columns, center, scale)
     _check_unique(features.names, name)
     return features, features._standardize(matrix, name)
+
+
+def _common(columns: Sequence[Column], sd: np.ndarray) -> np.ndarray:
+    """Return what the matrix columns are divided by, given their standard deviations, shape (d,)."""
+    # With a scale of its own a rare level would be far from all others, and one that is declared but
+    # not seen close to all of them. With one scale any two levels are equally far apart. The root
+    # mean square over the seen levels keeps the sum of the block's variances at what it is when each
+    # column is standardised, and levels that nobody has do not change it.
+    scale, start = sd.copy(), 0
+    for column in columns:
+        stop = start + len(column.names)
+        if column.levels is not None:
+            seen = sd[start:stop][sd[start:stop] > 0]
+            if seen.size:
+                scale[start:stop] = np.sqrt(np.mean(seen**2))
+            elif len(column.levels) > 1:  # rows of one level: as if all were equally frequent
+                share = 1.0 / len(column.levels)
+                scale[start:stop] = np.sqrt(share * (1.0 - share))
+        start = stop
+    return np.where(scale == 0, 1.0, scale)
 
 
 def _check_unique(names: Sequence[str], name: str) -> None:

@@ -11,6 +11,7 @@ import xarray as xr
 
 from pmordinal.checks import finite_array, one_of
 from pmordinal.features import Features
+from pmordinal.foreign import row_index
 from pmordinal.labels import Labels
 from pmordinal.posterior import Posterior
 from pmordinal.summary import further
@@ -292,7 +293,5 @@ def decide(probs: np.ndarray, rule) -> np.ndarray:
 
 def row_names(X, n: int) -> np.ndarray:
     """Return the index of a table, or numbers from zero."""
-    index = getattr(X, "index", None)
-    if index is not None and not callable(index) and len(index) == n:
-        return np.asarray(index)
-    return np.arange(n)
+    index = row_index(X)
+    return np.arange(n) if index is None else np.asarray(index)

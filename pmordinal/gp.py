@@ -10,11 +10,11 @@ from pytensor.tensor.random.op import RandomVariable
 
 from pmordinal import features as feature_table
 from pmordinal import labels as label_table
-from pmordinal.checks import one_of
-from pmordinal.distributions import classify, draw_noise
+from pmordinal.checks import got, one_of
+from pmordinal.distributions import classify, draw_noise, increasing_tensor, positive_tensor
 from pmordinal.engines import Engine, get_engine
 from pmordinal.features import Features
-from pmordinal.gram import Kernel, lower
+from pmordinal.gram import Kernel, check_columns, lower
 from pmordinal.links import Link, get_link
 from pmordinal.observed import is_data
 from pmordinal.ops import OrdinalEvidence, PriorLatent, Problem
@@ -116,13 +116,14 @@ class MarginalOrdinal:
             features, rows = feature_table.learn(X)
         else:
             rows = features.transform(X)
+        check_columns(self.cov_func, features.names)
         labels = label_table.encode(y, categories)
         if len(rows) != labels.codes.size:
             raise ValueError(
                 f"X has {len(rows)} rows and y has {labels.codes.size} labels: they must match"
             )
-        thresholds = pt.cast(pt.as_tensor(thresholds), "float64")
-        noise = pt.cast(pt.as_tensor(noise), "float64")
+        thresholds = pt.cast(increasing_tensor("thresholds", thresholds), "float64")
+        noise = pt.cast(positive_tensor("noise", noise), "float64")
         if thresholds.type.ndim == 2:
             raise ValueError(f"thresholds must be a vector of {labels.n_classes - 1}: {ONE_VECTOR}")
         check_thresholds(thresholds, labels.n_classes)
@@ -185,6 +186,15 @@ def _scale_is_free(kernel: Kernel, thresholds, noise) -> bool:
             "proper priors"
         )
     return True
+
+
+def check_model(model) -> pm.Model:
+    """Return the model if it is one."""
+    if not isinstance(model, pm.Model):
+        raise TypeError(
+            f"model must be a pm.Model, such as pmo.gp_model(X, y) returns, got {got(model)}"
+        )
+    return model
 
 
 def is_random(op) -> bool:

@@ -6,7 +6,16 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 
+from pmordinal import checks
+from pmordinal.columns import column_values
+from pmordinal.foreign import as_pandas
 from pmordinal.levels import show
+
+# Names of dimensions and variables of the models and of what samplers return.
+RESERVED = frozenset(
+    "obs feature threshold class chain draw __sample__ "
+    "y f f_white noise amplitude lengthscale coefficients".split()
+)
 
 
 def split(X: Any, by: str) -> tuple[Any, pd.Categorical]:
@@ -15,9 +24,9 @@ def split(X: Any, by: str) -> tuple[Any, pd.Categorical]:
     Parameters
     ----------
     X : DataFrame
-        Pandas or polars.
+        Of pandas, polars or any library that `as_pandas` reads.
     by : str
-        Name of a column, categorical or not.
+        Name of a column, categorical or not. It names a dimension of the model too.
 
     Examples
     --------
@@ -26,11 +35,21 @@ def split(X: Any, by: str) -> tuple[Any, pd.Categorical]:
     >>> list(rest.columns), groups.codes.tolist(), list(groups.categories)
     (['dose'], [1, 0, 1], ['a', 'b'])
     """
+    if not isinstance(by, str):
+        raise TypeError(f"thresholds_by must be the name of a column of X, got {checks.got(by)}")
+    model = pm.Model.get_context(error_if_none=False)
+    taken = by in RESERVED or by.startswith("thresholds")
+    if taken or (model is not None and by in model.named_vars):
+        raise ValueError(
+            f"thresholds_by: the thresholds get a dimension of the column's name, and {by!r} is that of another "
+            f"dimension or variable of the model: rename the column, e.g. to {by + '_id'!r}"
+        )
+    X = as_pandas(X, "X")
     groups = _column(X, by, "X")
-    if len(X.columns) == 1:
+    others = [j for j, column in enumerate(X.columns) if str(column) != by]
+    if not others:
         raise ValueError(f"X has no columns besides {by!r}, which gives the thresholds: add some")
-    rest = X.drop(columns=by) if isinstance(X, pd.DataFrame) else X.drop(by)
-    return rest, groups
+    return (X.iloc[:, others] if isinstance(X, pd.DataFrame) else X[:, others]), groups
 
 
 def dimension(model: pm.Model) -> str | None:
@@ -53,16 +72,18 @@ def codes(model: pm.Model, by: str, Xnew: Any) -> np.ndarray:
 
 
 def _column(X: Any, by: str, name: str) -> pd.Categorical:
+    X = as_pandas(X, name)
     columns = getattr(X, "columns", None)
-    if columns is None or by not in list(columns):
-        known = "no column names" if columns is None else f"the columns {show(columns)}"
+    names = [] if columns is None else [str(column) for column in columns]
+    if by not in names:
+        known = "no column names" if columns is None else f"the columns {show(names)}"
         raise ValueError(
             f"thresholds_by: {by!r} must be a column of the table {name}, which has {known}"
         )
-    values: Any = X[by]
-    if not isinstance(values, pd.Series):  # polars
-        values = values.to_list()
-    groups = pd.Categorical(values)
+    if names.count(by) > 1:
+        raise ValueError(f"thresholds_by: {name} has more than one column named {by!r}: rename it")
+    j = names.index(by)
+    groups = pd.Categorical(column_values(X.iloc[:, j] if isinstance(X, pd.DataFrame) else X[by]))
     if np.any(groups.codes < 0):
         raise ValueError(
             f"{name} column {by!r} has {np.sum(groups.codes < 0)} missing value(s), the first in row "

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from pmordinal.foreign import as_pandas
 from pmordinal.levels import (
     check_categories,
     check_levels,
@@ -276,6 +277,7 @@ def _read(y: Any, name: str) -> tuple[np.ndarray, str, str, tuple[Any, ...] | No
     """Return values (an object array), kind, dtype, declared levels (if any), are they ordered."""
     if isinstance(y, (str, bytes)) or y is None:
         raise TypeError(f"{name} must be a sequence of labels, got {y!r}")
+    y = as_pandas(y, name)
     if isinstance(y, pd.DataFrame) or hasattr(y, "columns"):
         raise ValueError(f"{name} must be one column of labels, got a table: pass one column of it")
     kind, declared, ordered = "array", None, False

@@ -39,11 +39,12 @@ from pmordinal.fields import (
     Spectrum,
 )
 from pmordinal.fitted import row_names
-from pmordinal.gram import lower
+from pmordinal.gram import check_columns, lower
 from pmordinal.interpreter import SELDOM
 from pmordinal.labels import Labels
 from pmordinal.links import Link, get_link
 from pmordinal.threads import blas_threads
+from pmordinal.units import warn_of_units
 
 APPROXIMATIONS = ("full", "hsgp")
 # Length-scales that the default basis resolves, in half-ranges of an attribute, by their number.
@@ -117,12 +118,15 @@ def latent_model(
         models.add_coords(model, X, table, labels)
         amplitude = models.variable("amplitude", 1.0 if amplitude is None else amplitude)
         cov = models.scaled(models.covariance(cov_func, d, ard, lengthscale), amplitude)
+        check_columns(cov, table.names)
+        if models.is_own(cov_func):
+            warn_of_units(cov_func, rows, table.names, by_size=thresholds is None)
         noise = models.noise_variable(noise)
         total = pt.sqrt(amplitude**2 + noise**2)
         centre, b = models.row_thresholds(thresholds, labels, total, link, thresholds_by, members)
         measured = _measurements(labels, link, centre, noise, total)
         if approx == "hsgp":
-            gp, phi, root = _basis(cov, rows[seen], m, c)
+            gp, phi, root = _basis(cov, rows[seen], table.names, m, c)
             basis = Basis(gp, phi, rows[seen], table, labels, link)
             f = _basis_values(basis, root, *measured)
         else:
@@ -172,8 +176,14 @@ def _process_values(problem: Process, centres, w):
     return ProcessValues(problem)(v, *parameters)
 
 
-def _basis(cov, rows: np.ndarray, m, c):
+def _basis(cov, rows: np.ndarray, names: Sequence[str], m, c):
     """Return the basis, its functions at the rows, and the roots of the spectral density."""
+    constant = [names[j] for j in cov.active_dims if np.ptp(rows[:, j]) == 0]
+    if constant:
+        raise ValueError(
+            f"approx='hsgp' measures its basis in ranges of the attributes, and {constant[0]!r} is constant in the "
+            "labelled rows: drop the column or the level, or use approx='full'"
+        )
     d = cov.n_dims
     if m is None and d not in RESOLVED:
         raise ValueError(

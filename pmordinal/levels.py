@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pmordinal.foreign import as_pandas
+
 
 def check_types(values: Sequence[Any], name: str, infinite: bool = False) -> None:
     """Raise unless every value is of a type that can be a label."""
@@ -45,7 +47,7 @@ def check_categories(categories: Any) -> tuple[Any, ...]:
         raise TypeError(
             f"categories must be a list of levels from lowest to highest, got {categories!r}"
         )
-    levels = tuple(map(plain, categories))
+    levels = tuple(map(plain, as_pandas(categories, "categories")))
     if any(level is None or level is pd.NA or level != level for level in levels):
         raise ValueError(
             "categories hold a missing value: leave it out, missing labels need no level"

@@ -1,21 +1,22 @@
 """Factories: a whole PyMC model in one call."""
 
 import numpy as np
-import pandas as pd
 import pymc as pm
 import pytensor.tensor as pt
 
 from pmordinal import checks, groups
 from pmordinal import features as feature_table
 from pmordinal import labels as label_table
-from pmordinal.distributions import LEAST, Ordinal
+from pmordinal.distributions import Ordinal, increasing_tensor, positive_tensor
 from pmordinal.engines import Engine, get_engine
+from pmordinal.foreign import row_index
 from pmordinal.gp import ONE_VECTOR, MarginalOrdinal, check_thresholds, is_random
 from pmordinal.interpreter import SmallModel
 from pmordinal.links import Link
 from pmordinal.priors import thresholds as threshold_prior
 from pmordinal.scales import NAME as SCALES
 from pmordinal.scales import label_scales
+from pmordinal.units import warn_of_units
 
 NDIM = {"amplitude": 0, "noise": 0, "noise_fraction": 0, "thresholds": 1}
 
@@ -50,7 +51,8 @@ def gp_model(
         marginalised.
     cov_func : pm.gp.cov covariance, or a class of them, optional
         Covariance of the latent function. A class, such as ``pm.gp.cov.Matern52``, gets the default
-        length-scale; default is ``pm.gp.cov.ExpQuad``.
+        length-scale; default is ``pm.gp.cov.ExpQuad``. A class is of standardised columns, a
+        covariance of your own of the columns as they are: see `standardize`.
     ard : bool
         One length-scale for each attribute.
     engine : str or Engine
@@ -74,7 +76,8 @@ def gp_model(
         Refused: no engine has thresholds by group. Use `latent_model`, which takes this argument.
     standardize : bool, optional
         Centre and scale the attributes; default is to do so unless you give a covariance of your
-        own, whose parameters are in your units.
+        own, whose parameters are in your units. A warning says so where its prior cannot suit them:
+        a linear term on an income of 20,000, say.
 
     Returns
     -------
@@ -106,7 +109,7 @@ def gp_model(
     engine = get_engine(engine)
     if noise_fraction is not None and not engine.in_label_units:
         raise ValueError(f"noise_fraction belongs to engine='plsor'; {engine.name!r} has none")
-    d = len(table.names)
+    d, is_default = len(table.names), thresholds is None
     begin = {"lengthscale": np.sqrt(d)}  # κ = 1/d [CG2005, footnote 6]
     model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else SmallModel()
     with model:
@@ -147,6 +150,8 @@ def gp_model(
             start=begin,
             dims="obs",
         )
+        if is_own(cov_func):
+            warn_of_units(cov_func, rows, table.names, by_size=is_default)
     return model
 
 
@@ -178,7 +183,8 @@ def linear_model(
         Column of `X` that says whose thresholds cut a row, such as the rater: each has its own,
         partially pooled (see `thresholds`). It is no attribute of the predictor then.
     standardize : bool
-        Centre and scale the attributes, so that coefficients are per standard deviation.
+        Centre and scale the attributes, so that coefficients are per standard deviation; the levels
+        of a factor share one.
 
     Returns
     -------
@@ -232,6 +238,17 @@ def covariance(cov_func, d: int, ard: bool, lengthscale):
         return cov_func
     if lengthscale is None:
         lengthscale = pm.LogNormal.dist(0.5 * np.log(d), 1.0, shape=d if ard else ())
+    shape = np.shape(lengthscale)
+    if isinstance(lengthscale, pt.TensorVariable):
+        shape = lengthscale.type.shape
+        if ard and not shape and is_new(lengthscale):
+            raise ValueError(
+                f"ard=True wants a lengthscale for each of {d} column(s): make the distribution with shape={d}"
+            )
+    if len(shape) > 1:
+        raise ValueError(f"lengthscale must be a number or a vector, got {len(shape)} axes")
+    if shape and shape[0] is not None:
+        checks.one_or_each("lengthscale", shape[0], d)
     scale = variable("lengthscale", lengthscale, dims="feature" if ard else None)
     return (cov_func or pm.gp.cov.ExpQuad)(d, ls=scale)
 
@@ -283,12 +300,10 @@ def matching(rows: np.ndarray, labels: label_table.Labels) -> label_table.Labels
 
 def add_coords(model: pm.Model, X, table, labels) -> None:
     """Name the labelled rows, the attributes, the thresholds and the classes."""
-    index = (
-        X.index.to_numpy()
-        if isinstance(X, pd.DataFrame | pd.Series)
-        else np.arange(labels.codes.size)
-    )
-    if not pd.Index(index).is_unique:
+    named = row_index(X)
+    if named is not None and named.is_unique:
+        index = named.to_numpy()
+    else:
         index = np.arange(labels.codes.size)
     model.add_coords(
         {
@@ -306,19 +321,18 @@ def variable(name: str, value, dims: str | None = None):
     if not isinstance(value, pt.TensorVariable):
         array = checks.finite_array(name, value, ndim=NDIM.get(name))
         if name in ("lengthscale", "amplitude", "noise"):
-            if np.any(array <= 0):
-                raise ValueError(f"{name} must be positive, got {value}")
-            if np.any(array < LEAST) or np.any(array > 1.0 / LEAST):
-                raise ValueError(
-                    f"{name} must be between {LEAST:g} and {1 / LEAST:g}, got {value}: rescale the data"
-                )
+            return positive_tensor(name, array)
+        if name == "thresholds":
+            return increasing_tensor(name, array)
         if name == "noise_fraction" and not 0.0 < array < 1.0:
             raise ValueError(f"noise_fraction must be between 0 and 1, got {value}")
-        if name == "thresholds" and np.any(np.diff(array) <= 0):
-            raise ValueError(f"thresholds must increase, got {value}")
         return pt.as_tensor(array)
-    if value.name in model.named_vars:
-        return value
-    if value.owner is not None and is_random(value.owner.op):
+    if is_new(value):
         return model.register_rv(value, name, dims=(dims,) if dims else None)
     return value
+
+
+def is_new(value) -> bool:
+    """Tell whether a variable is a distribution that the model on the stack has not got yet."""
+    is_distribution = value.owner is not None and is_random(value.owner.op)
+    return is_distribution and value.name not in pm.modelcontext(None).named_vars

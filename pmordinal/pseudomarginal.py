@@ -27,6 +27,7 @@ from pmordinal.boxed import ExactPosterior
 from pmordinal.datatree import assemble
 from pmordinal.engines import EP, Exact
 from pmordinal.errors import ConvergenceWarning
+from pmordinal.gp import check_model
 from pmordinal.gram import Gram
 from pmordinal.interpreter import OFTEN
 from pmordinal.likelihood import OrdinalLikelihood
@@ -134,7 +135,7 @@ class _Density:
     """Estimates of the log posterior density of the unconstrained hyperparameters."""
 
     def __init__(self, model: pm.Model, proposals: int):
-        if not model.free_RVs:
+        if not check_model(model).free_RVs:
             raise ValueError(
                 "the model has no hyperparameters to sample: use pmo.fit(model).to_datatree()"
             )

@@ -22,6 +22,7 @@ from pmordinal.datatree import assemble
 from pmordinal.errors import ConvergenceWarning
 from pmordinal.features import Features
 from pmordinal.fitted import row_names
+from pmordinal.gp import check_model
 from pmordinal.interpreter import SELDOM
 from pmordinal.latent import find_latent, is_latent, latent_draws, latent_given
 from pmordinal.likelihood import OrdinalLikelihood
@@ -78,7 +79,7 @@ def sample_posterior(
     """
     thin = checks.integer("thin", thin, minimum=1)
     rng = checks.generator("seed", seed)
-    if is_latent(model):
+    if is_latent(check_model(model)):
         return _of_latent_model(model, tree, Xnew, thin, rng)
     problem, parameters = _parameters(model)
     if Xnew is not None and problem.engine.is_monte_carlo:

@@ -22,6 +22,7 @@ from pmordinal import checks
 from pmordinal.engines import Engine
 from pmordinal.fitted import OrdinalFit, decide
 from pmordinal.fitting import fit as fit_model
+from pmordinal.foreign import as_pandas
 from pmordinal.links import Link
 from pmordinal.models import gp_model
 from pmordinal.modl.discretizer import MODLDiscretizer
@@ -226,6 +227,7 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
 
     def _table(self, X: Any, *, reset: bool) -> Any:
         """Return X after scikit-learn's checks; tables keep their columns, whatever the types."""
+        X = as_pandas(X, "X")
         if hasattr(X, "columns") and len(X) > 0 and len(X.columns) > 0:
             validate_data(self, X, skip_check_array=True, reset=reset)
             return X

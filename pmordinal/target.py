@@ -20,6 +20,7 @@ from pmordinal import checks
 from pmordinal.engines import Engine
 from pmordinal.errors import ConvergenceWarning
 from pmordinal.fitted import FitStatus, OrdinalFit
+from pmordinal.gp import check_model
 from pmordinal.interpreter import SELDOM
 from pmordinal.observed import observed_labels
 from pmordinal.ops import OrdinalEvidence, Problem
@@ -68,7 +69,7 @@ class Target:
         priors: bool = True,
         adapt: Callable[[Problem], Problem] | None = None,
     ):
-        self.model = model
+        self.model = check_model(model)
         total = (
             model.logp(jacobian=True)
             if priors

@@ -16,7 +16,9 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from pmordinal.columns import column_values, is_polars
 from pmordinal.errors import LabelOrderWarning
+from pmordinal.foreign import as_pandas
 from pmordinal.labels import Labels, declares_order, encode
 from pmordinal.levels import check_categories, check_levels, show
 
@@ -95,6 +97,9 @@ def read_target(y: Any, categories: Iterable[Any] | None, *, may_be_codes: bool 
 
 def _one_column(y: Any) -> Any:
     """Return the column of a table that has only one, with its order if it has one."""
+    y = as_pandas(y, "y")
+    if is_polars(y) and hasattr(y, "dtype"):  # an Enum knows its order
+        return column_values(y)
     if hasattr(y, "columns") and len(y.columns) == 1:
         column = y[y.columns[0]]
         column_or_1d(np.asarray(y), warn=True)  # scikit-learn's own words

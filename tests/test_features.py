@@ -172,6 +172,43 @@ def test_standardise_covers_one_hot_columns_and_unobserved_levels():
     np.testing.assert_allclose(features.untransform(X), FRAME_MATRIX, atol=1e-14)
 
 
+def distances(features, levels):
+    rows = features.transform(pd.DataFrame({"c": levels}))
+    return np.linalg.norm(rows[:, None] - rows[None, :], axis=-1)
+
+
+@pytest.mark.parametrize("counts", [[4, 4, 4], [7, 2, 1], [5, 1, 0], [6, 0, 0]])
+def test_any_two_levels_of_a_factor_are_equally_far_apart(counts):
+    levels = ["a", "b", "c"]
+    column = pd.Categorical(np.repeat(levels, counts), categories=[*levels, "new", "newer"])
+    features, X = learn(pd.DataFrame({"c": column}), standardize=True)
+    apart = distances(features, [*levels, "new", "newer"])
+    np.testing.assert_allclose(apart[~np.eye(5, dtype=bool)], apart[0, 1], rtol=1e-14)
+    np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-15)  # a few roundings of order one
+    seen = np.count_nonzero(counts)
+    if seen > 1:  # the spread of the block is that of as many standardised columns
+        np.testing.assert_allclose(X.var(axis=0).sum(), seen)
+
+
+def test_declaring_a_level_moves_no_row():
+    values = ["a", "a", "a", "b", "c"]
+    fewer = learn(pd.DataFrame({"c": pd.Categorical(values)}), standardize=True)[1]
+    more = pd.Categorical(values, categories=["a", "b", "c", "d", "e"])
+    X = learn(pd.DataFrame({"c": more}), standardize=True)[1]
+    np.testing.assert_array_equal(X[:, :3], fewer)
+    np.testing.assert_array_equal(X[:, 3:], 0)
+
+
+def test_features_of_before_keep_a_scale_for_each_level():
+    saved = {
+        "columns": [{"name": "c", "levels": ["a", "b"]}],
+        "center": [0.75, 0.0],
+        "scale": [0.5, 1.0],
+    }
+    X = Features.from_json(saved).transform(pd.DataFrame({"c": ["a", "b"]}))
+    np.testing.assert_array_equal(X, [[0.5, 0.0], [-1.5, 1.0]])
+
+
 @pytest.mark.parametrize("size", [1e300, 1e-300, 1e308])
 def test_standardise_neither_overflows_nor_underflows(size):
     X = size * np.array([[1.0], [-1.0], [0.5]])

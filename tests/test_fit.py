@@ -396,3 +396,15 @@ def test_a_fit_can_be_pickled_whatever_its_priors(engine, rng):
     fit = pmo.fit(model, progressbar=False)
     again = pickle.loads(pickle.dumps(fit))
     np.testing.assert_array_equal(again.predict(X), fit.predict(X))
+
+
+@pytest.mark.parametrize("model", [None, "model", 3])
+def test_what_is_no_model(model):
+    match = r"model must be a pm.Model, such as pmo.gp_model\(X, y\) returns, got "
+    for function in (pmo.fit, pmo.sample_exact):
+        with pytest.raises(TypeError, match=match):
+            function(model, progressbar=False)
+    with pytest.raises(TypeError, match=match):
+        pmo.fit(model, semisupervised=True)
+    with pytest.raises(TypeError, match=match):
+        pmo.sample_posterior(model, None)

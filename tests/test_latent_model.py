@@ -267,6 +267,19 @@ def test_errors(table):
         pmo.sample_posterior(pmo.latent_model(X, y), xr.DataTree(), X)
 
 
+def test_a_basis_needs_attributes_that_vary():
+    x, y = np.arange(6.0), [0, 0, 1, 1, 2, None]
+    match = "'{}' is constant in the labelled rows: drop the column or the level"
+    with pytest.raises(ValueError, match=match.format("still")):
+        pmo.latent_model(pd.DataFrame({"x": x, "still": 1.0}), y, approx="hsgp")
+    late = pd.DataFrame({"x": x, "late": [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]})  # varies in no label
+    with pytest.raises(ValueError, match=match.format("late")):
+        pmo.latent_model(late, y, approx="hsgp")
+    column = pd.Categorical(list("ababab"), categories=["a", "b", "new"])
+    with pytest.raises(ValueError, match=match.format("level=new")):
+        pmo.latent_model(pd.DataFrame({"level": column}), y, approx="hsgp")
+
+
 def test_sample_posterior_completes_the_tree(table):
     X, y = table
     model = pmo.latent_model(X, y, ard=True, noise=pm.LogNormal.dist(0.0, 0.2))

@@ -167,6 +167,21 @@ def test_missing_labels_are_marginalised_and_kept(table):
     assert linear["y"].eval(mode=PYTHON).shape == (kept.sum(),)
 
 
+def test_a_level_that_nobody_has_is_as_uncertain_as_one_without_labels():
+    groups = pd.Categorical(np.repeat(list("abcd"), [9, 4, 3, 2]), categories=list("abcdef"))
+    X = pd.DataFrame({"group": groups})
+    y = np.r_[np.tile([1.0, 2.0, 3.0], 6)[:16], [np.nan] * 2]  # the rows of level d have none
+    model = pmo.gp_model(X, y, lengthscale=3.0, noise=0.4, thresholds=[-0.5, 0.6])
+    fit = pmo.fit(model, progressbar=False)
+    at = fit.predict(pd.DataFrame({"group": list("def")}), kind="latent")
+    np.testing.assert_allclose(at["sd"], at["sd"][0], rtol=1e-12)
+    np.testing.assert_allclose(at["mean"], at["mean"][0], rtol=1e-9)
+    # Three levels known exactly would leave this sd: all correlations are rho.
+    gram, rows = fit.posterior.gram, fit.features.transform(pd.DataFrame({"group": list("ef")}))
+    rho = gram.kernel.matrix(gram.values, rows)[0][0, 1]
+    assert np.sqrt(1 - 3 * rho**2 / (1 + 2 * rho)) < at["sd"][0] < 1
+
+
 def test_declared_classes_keep_their_place(table):
     X, y = table
     codes = y.codes.astype(int) + 1
@@ -316,6 +331,26 @@ def test_bad_arguments_of_marginal_ordinal(table, change, error, message):
         ({"noise": np.nan}, ValueError, "noise must be finite"),
         ({"amplitude": 0.0}, ValueError, "amplitude must be positive"),
         ({"lengthscale": [1.0, -2.0]}, ValueError, "lengthscale must be positive"),
+        (
+            {"noise": 1e90},
+            ValueError,
+            r"noise must be between 1e-50 and 1e\+50, got 1e\+90: rescale",
+        ),
+        ({"amplitude": 1e60}, ValueError, "amplitude must be between 1e-50 and"),
+        ({"lengthscale": 1e-60}, ValueError, "lengthscale must be between 1e-50 and"),
+        ({"thresholds": [0.0, 1e60]}, ValueError, "thresholds must be between -1e.50 and"),
+        (
+            {"lengthscale": [1.0, 2.0, 3.0]},
+            ValueError,
+            "lengthscale must be one number for all 2 c",
+        ),
+        ({"lengthscale": pm.HalfNormal.dist(shape=3)}, ValueError, "one for each, got 3"),
+        ({"lengthscale": [[1.0, 2.0]]}, ValueError, "lengthscale must be a number or a vector"),
+        (
+            {"lengthscale": pm.HalfNormal.dist(), "ard": True},
+            ValueError,
+            r"ard=True wants a lengthscale for each of 2 column\(s\): .*shape=2",
+        ),
         ({"thresholds": [1.0, 0.0]}, ValueError, "thresholds must increase"),
         ({"thresholds": [1.0]}, ValueError, "thresholds must be a vector of 2 for 3 classes"),
         ({"categories": ["low", "high"]}, ValueError, "mid"),

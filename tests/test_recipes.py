@@ -4,6 +4,7 @@ import arviz as az
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pymc as pm
 import pytest
 from pytensor.compile.mode import Mode
@@ -167,6 +168,40 @@ def test_latent_model_by_group_predicts(approx, ratings, rng):
     assert np.abs(deviation).max() < 4.0
     with pytest.raises(ValueError, match="rater 'Eve' has no thresholds, known are 'Ann'"):
         pmo.sample_posterior(model, tree, Xnew=new.assign(rater="Eve"), seed=1, progressbar=False)
+
+
+@pytest.mark.parametrize(
+    "name", ["obs", "threshold", "class", "feature", "chain", "y", "f", "noise"]
+)
+@pytest.mark.parametrize("factory", [pmo.latent_model, pmo.linear_model])
+def test_a_group_cannot_have_the_name_of_a_dimension_or_variable(factory, name):
+    X = pd.DataFrame({"dose": np.arange(6.0), name: list("ababab")})
+    with pytest.raises(ValueError, match=f"thresholds_by: .*{name!r} is that of another.*rename"):
+        factory(X, [1, 1, 2, 2, 3, 3], thresholds_by=name)
+
+
+def test_columns_that_cannot_give_groups():
+    X, y = pd.DataFrame({"dose": np.arange(6.0), "rater": list("ababab")}), [1, 1, 2, 2, 3, 3]
+    with pytest.raises(TypeError, match="thresholds_by must be the name of a column of X, got 1"):
+        pmo.linear_model(X, y, thresholds_by=1)
+    with pytest.raises(ValueError, match="X has more than one column named 'rater': rename it"):
+        pmo.linear_model(pd.concat([X, X["rater"]], axis=1), y, thresholds_by="rater")
+    with pm.Model():
+        pm.Normal("rater")
+        with pytest.raises(ValueError, match="'rater' is that of another dimension or variable"):
+            pmo.linear_model(X, y, thresholds_by="rater")
+
+
+def test_groups_of_other_tables():
+    levels = ["b", "a", "new"]
+    X = pl.DataFrame(
+        {"dose": np.arange(6.0), "rater": pl.Series(list("ababab"), dtype=pl.Enum(levels))}
+    )
+    column = pa.DictionaryArray.from_arrays([1, 0, 1, 0, 1, 0], levels)
+    for table in (X, pa.table({"dose": np.arange(6.0), "rater": column})):
+        model = pmo.linear_model(table, [1, 1, 2, 2, 3, 3], thresholds_by="rater")
+        assert list(model.coords["rater"]) == levels
+        assert list(model.coords["feature"]) == ["dose"]
 
 
 def test_checks_refuse_thresholds_by_group(ratings):

@@ -23,7 +23,7 @@ COVARIANCES = {
     "class": pm.gp.cov.Matern32,
     "sum": 2.0 * pm.gp.cov.ExpQuad(3, ls=[1.0, 2.0, 3.0]) + pm.gp.cov.Linear(3, c=0.1) + 0.5,
     "product": pm.gp.cov.RatQuad(3, ls=1.0, alpha=2.0, active_dims=[0])
-    * pm.gp.cov.Periodic(3, period=2.0, ls=1.5, active_dims=[0]),
+    * pm.gp.cov.Periodic(3, period=2.0, ls=1.5, active_dims=[1, 2]),
     "power": pm.gp.cov.Matern52(3, ls=1.0) ** 2 + pm.gp.cov.WhiteNoise(0.3),
 }
 

@@ -10,10 +10,20 @@ from pmordinal.gram import combine, linear, periodic, precomputed, stationary
 from pmordinal.gram.base import Builder, Kernel, revive
 from pmordinal.gram.bound import Gram
 from pmordinal.gram.graph import GraphKernel
+from pmordinal.gram.inputs import check_columns, parts_of
 from pmordinal.gram.linear import LinearARD
 from pmordinal.gram.precomputed import Precomputed
 
-__all__ = ["Gram", "Kernel", "LinearARD", "Precomputed", "lower", "revive"]
+__all__ = [
+    "Gram",
+    "Kernel",
+    "LinearARD",
+    "Precomputed",
+    "check_columns",
+    "lower",
+    "parts_of",
+    "revive",
+]
 
 _BUILDERS: dict[type, Builder] = {
     **stationary.BUILDERS,

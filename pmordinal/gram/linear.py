@@ -43,22 +43,27 @@ class ColumnsKernel(Kernel):
 class LinearKernel(ColumnsKernel):
     """k = (x − c)·(z − c); one `c` or one for each column."""
 
+    def _centred(self, X: Array, c: Array) -> Array:
+        X = self.columns_of(X)
+        checks.one_or_each("c", c.size, X.shape[1])  # a single column would be broadcast
+        return X - c
+
     def matrix(
         self, values: Sequence[Array], X: Array, Z: Array | None = None
     ) -> tuple[Array, Pullback]:
         """Return K(X, Z) and its pullback."""
         (c,) = values
-        A = self.columns_of(X) - c
+        A = self._centred(X, c)
         if Z is None:
             # NumPy forms A Aᵀ from one triangle, so it is exactly symmetric.
             return (A @ A.T).T, lambda dK: [sum_to(-2.0 * (dK @ A), c)]
-        B = self.columns_of(Z) - c
+        B = self._centred(Z, c)
         return (B @ A.T).T, lambda dK: [sum_to(-(dK @ B), c) + sum_to(-(dK.T @ A), c)]
 
     def diagonal(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
         """Return ‖x − c‖² and its pullback."""
         (c,) = values
-        A = self.columns_of(X) - c
+        A = self._centred(X, c)
         return np.einsum("ij,ij->i", A, A), lambda dk: [sum_to(-2.0 * dk[:, None] * A, c)]
 
 

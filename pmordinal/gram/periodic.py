@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from pymc.gp import cov
 
+from pmordinal import checks
 from pmordinal.exponential import exponential
 from pmordinal.gram.base import (
     Array,
@@ -31,6 +32,8 @@ class PeriodicKernel(DistanceKernel):
         """Return (cos 2a, sin 2a) / (2 ls)."""
         ls, period = values
         d = X.shape[1]
+        for name, value in (("ls", ls), ("period", period)):
+            checks.one_or_each(name, value.size, d)  # a single column would be broadcast
         angle = (2.0 * np.pi) * X / period
         C, S = np.cos(angle) / (2.0 * ls), np.sin(angle) / (2.0 * ls)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from pymc.gp import cov
 
+from pmordinal import checks
 from pmordinal.exponential import exponential
 from pmordinal.gram.base import (
     Array,
@@ -41,6 +42,7 @@ class ScaledDistanceKernel(DistanceKernel):
     def features(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
         """Return x / ls."""
         (ls,) = values
+        checks.one_or_each("ls", ls.size, X.shape[1])  # a single column would be broadcast
         phi = X / ls
         return phi, lambda dphi: [sum_to(-(dphi * phi) / ls, ls)]
 

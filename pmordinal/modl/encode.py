@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pmordinal.columns import column_values, is_polars
+from pmordinal.foreign import as_pandas
+
 
 @dataclass(frozen=True)
 class Column:
@@ -29,8 +32,11 @@ class Column:
 
 def as_series(x: Any, name: str) -> pd.Series:
     """Return one column as a pandas Series, with a clear error for anything that is not 1-D."""
+    x = as_pandas(x, name)
     if isinstance(x, pd.Series):
         return x
+    if is_polars(x) and hasattr(x, "dtype"):  # levels and their order would be lost
+        x = column_values(x)
     if isinstance(x, pd.Categorical):
         return pd.Series(x)
     values = x.to_numpy() if hasattr(x, "to_numpy") else np.asarray(x)

@@ -8,6 +8,8 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from pmordinal.foreign import as_pandas
+
 from .encode import Column, encode_predictor, encode_target, observed
 from .frames import as_columns
 from .grid import Grid
@@ -32,8 +34,9 @@ class TableEstimator(BaseEstimator):
             raise TypeError(
                 "Sparse data was passed, but dense data is required. Use '.toarray()' to convert."
             )
-        if isinstance(X, Mapping):
+        if isinstance(X, Mapping) and not hasattr(X, "data_vars"):  # xarray has some too
             X = pd.DataFrame(dict(X))
+        X = as_pandas(X, "X")
         if not hasattr(X, "columns"):
             X = np.asarray(X)
             if X.ndim == 2 and 0 in X.shape:
@@ -56,6 +59,7 @@ class TableEstimator(BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         columns = self._columns(X, reset=True)
+        y = as_pandas(y, "y")
         if not hasattr(y, "dtype") or np.ndim(y) != 1:
             y = column_or_1d(np.asarray(y), warn=True)
         values, labels = encode_target(y)

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pmordinal.foreign import as_pandas
+
 from .encode import as_series
 
 
@@ -14,8 +16,9 @@ def as_columns(X: Any) -> dict[str, pd.Series]:
 
     Parameters
     ----------
-    X : pandas or polars DataFrame, mapping of columns, or array-like of shape (n, d)
-        Columns of arrays are named ``x0``, ``x1``, ….
+    X : DataFrame, mapping of columns, or array-like of shape (n, d)
+        Tables of pandas, polars, Arrow and xarray are read by name. Columns of arrays are named
+        ``x0``, ``x1``, ….
 
     Returns
     -------
@@ -26,9 +29,10 @@ def as_columns(X: Any) -> dict[str, pd.Series]:
     >>> list(as_columns(np.zeros((3, 2))))
     ['x0', 'x1']
     """
-    if hasattr(X, "collect_schema") and hasattr(X, "collect"):
-        raise TypeError("X is a LazyFrame: pass X.collect()")
-    if isinstance(X, Mapping):
+    is_mapping = isinstance(X, Mapping) and not hasattr(X, "data_vars")  # xarray has some too
+    if not is_mapping:
+        X = as_pandas(X, "X")
+    if is_mapping:
         columns = {str(k): as_series(v, str(k)) for k, v in X.items()}
     elif isinstance(X, pd.Series) or getattr(X, "ndim", 2) == 1:
         raise ValueError(
