@@ -11,6 +11,7 @@ from .cells import Cells
 from .chain import MAX_PARTS, grid_cost, run_chain
 from .criterion import log_binomial, size_prior
 from .encode import Column, as_series, encode_predictor, encode_target, midpoints, observed
+from .interrupt import BUDGET, check
 from .parallel import run_tasks
 from .search import find_partition
 from .tables import log_tables
@@ -57,11 +58,14 @@ class Chain:
     def advance(self, steps: int) -> None:
         """Run `steps` steps."""
         rows = self.cells.y
-        self.cost = run_chain(
-            rows.ptr, rows.col, rows.cnt, self.x_cuts, self.x_label, self.y_cuts, self.y_label,
-            self.state, self.cost, self.missing, self.categorical, self.x_prior,
-            self.rng.random((steps, 6)), self.tally, self.lf,
-        )  # fmt: skip
+        piece = 1 + BUDGET // (len(rows.col) + len(self.x_label) + len(self.y_label))
+        for done in range(0, steps, piece):
+            check()
+            self.cost = run_chain(
+                rows.ptr, rows.col, rows.cnt, self.x_cuts, self.x_label, self.y_cuts, self.y_label,
+                self.state, self.cost, self.missing, self.categorical, self.x_prior,
+                self.rng.random((min(piece, steps - done), 6)), self.tally, self.lf,
+            )  # fmt: skip
 
     def log_scores(self) -> np.ndarray:
         """Return log p(rank of n | the other instances, this grid) for every instance.
