@@ -154,12 +154,16 @@ def _move_some(
     """
     room = members.shape[0]
     groups = state[0]
+    top = 1  # one after the last group, and an empty slot
+    for g in range(room):
+        if members[g] > 0:
+            top = min(g + 2, room)
     work = 0
     for i in range(first, label.shape[0]):
         if work > budget:
             return i
         low, high = start[i], start[i + 1]
-        work += room + groups * (high - low)
+        work += top + groups * (high - low)
         a = label[i]
         alone = members[a] == 1
         if alone and groups == least:
@@ -176,7 +180,7 @@ def _move_some(
         best = -tolerance
         to = -1
         opened = False
-        for b in range(room):
+        for b in range(top):
             if b == a:
                 continue
             if members[b] == 0:
@@ -201,6 +205,7 @@ def _move_some(
         size[to] += n
         members[a] -= 1
         members[to] += 1
+        top = max(top, min(to + 2, room))
         label[i] = to
         state[0] = groups
         state[1] += 1

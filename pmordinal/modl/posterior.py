@@ -19,6 +19,8 @@ from .tables import log_tables
 if TYPE_CHECKING:
     import xarray as xr
 
+MAX_LABELS = 5000  # of a categorical predictor: 200 MB a chain for the table of all pairs
+
 
 class Chain:
     """The state of one chain."""
@@ -58,7 +60,7 @@ class Chain:
     def advance(self, steps: int) -> None:
         """Run `steps` steps."""
         rows = self.cells.y
-        piece = 1 + BUDGET // (len(rows.col) + len(self.x_label) + len(self.y_label))
+        piece = 1 + BUDGET // (4 * (len(rows.col) + len(self.x_label) + len(self.y_label)))
         for done in range(0, steps, piece):
             check()
             self.cost = run_chain(
@@ -190,6 +192,11 @@ def sample_grids(
         raise ValueError(
             "x and y need two distinct values each: the null model is the only grid otherwise"
         )
+    if column.categorical and len(column.values) > MAX_LABELS:
+        raise ValueError(
+            f"x has {len(column.values)} labels, and the table of their common groups one number for each pair: "
+            f"at most {MAX_LABELS} labels are possible; join the rare ones first, or use fit_grid"
+        )
     cells = Cells.from_codes(column.code, target.code, categorical=column.categorical)
     found = run_tasks(
         _run,
@@ -203,6 +210,16 @@ def sample_grids(
     if (number := checks.seed_number(seed)) is not None:
         tree.attrs["seed"] = number
     return tree
+
+
+def _share_of_common_groups(part: np.ndarray) -> np.ndarray:
+    """Return how often each pair of values shares a group, by chain, from parts (chain, draw, value)."""
+    chains, draws, n_values = part.shape
+    same = np.zeros((chains, n_values, n_values))
+    for c in range(chains):
+        for d in range(draws):  # one draw at a time: all at once would take draws × values² bytes
+            same[c] += part[c, d][:, None] == part[c, d]
+    return same / draws
 
 
 def _to_tree(
@@ -244,8 +261,10 @@ def _to_tree(
     boundary: dict[str, Any] = {"y_density": (("chain", "y_boundary"), cut_y)}
     coords: dict[str, Any] = {"y_boundary": midpoints(target.values)}
     if column.categorical:
-        same = stack["x_part"][..., :, None] == stack["x_part"][..., None, :]
-        boundary["x_same_group"] = (("chain", "x_value", "x_value_other"), same.mean(axis=1))
+        boundary["x_same_group"] = (
+            ("chain", "x_value", "x_value_other"),
+            _share_of_common_groups(stack["x_part"]),
+        )
         coords.update(x_value=x_values, x_value_other=x_values)
     else:
         cut_x = (np.diff(stack["x_part"].astype(np.int16), axis=-1) > 0).mean(axis=1)
