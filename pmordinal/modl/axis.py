@@ -13,11 +13,13 @@ from numba import njit
 
 from .cells import Cells, Rows
 from .criterion import log_partition_numbers
-from .exact import solve_exactly
+from .exact import interval_costs, solve_exactly
 from .grouping import agglomerate, move_values
+from .interrupt import BUDGET, check
 from .merges import merge_greedily, project
 from .moves import improve_cuts
 from .tables import log_tables
+from .tolerance import least_gain
 
 MAX_GROUPS = 256  # of a categorical predictor; more values are first merged in order of mean target
 
@@ -54,6 +56,7 @@ class AxisProblem:
         cls, rows: Rows, label: np.ndarray, n_other: int, extra: int, least: int, n: int
     ) -> "AxisProblem":
         """Project `rows` onto the parts `label` of the other axis."""
+        check()
         start, part, count = project(rows.ptr, rows.col, rows.cnt, label, n_other)
         return cls(start, part, count, n_other, extra, least, 2 * n + 2)
 
@@ -66,28 +69,49 @@ class AxisProblem:
         """Return the cuts of the greedy merge path, improved by moves."""
         lf, lg = log_tables(self.top)
         args = (self.start, self.part, self.count, self.n_other, self.extra, penalty, self.least)
-        return improve_cuts(*args, merge_greedily(*args, lf), lf, lg)
+        return improve_cuts(*args, merge_greedily(*args, lf), self.tolerance(), lf, lg)
 
     def improve(self, cuts: np.ndarray, penalty: np.ndarray) -> np.ndarray:
         """Return `cuts` improved by moves."""
         lf, lg = log_tables(self.top)
         return improve_cuts(
             self.start, self.part, self.count, self.n_other, self.extra, penalty, self.least,
-            cuts, lf, lg,
+            cuts, self.tolerance(), lf, lg,
         )  # fmt: skip
 
     def exact(self, penalty: np.ndarray) -> np.ndarray:
         """Return the optimal cuts."""
         lf, lg = log_tables(self.top)
-        return solve_exactly(
-            self.start, self.part, self.count, self.n_other, self.extra, penalty, self.least, lf, lg
-        )[0]
+        costs = interval_costs(self.start, self.part, self.count, self.n_other, self.extra, lf, lg)
+        tolerance = least_gain(self.n_other + self.n_values, self._magnitude(), floor=1e-9)
+        return solve_exactly(costs, penalty, self.least, tolerance)[0]
+
+    def _magnitude(self) -> float:
+        """Return log N!, which bounds what the terms of a partition add up to."""
+        lf, _ = log_tables(self.top)
+        return float(lf[self.top // 2])
+
+    def tolerance(self) -> float:
+        """Return what a change of a few parts must gain to be more than rounding."""
+        return least_gain(5 * (self.n_other + 2), self._magnitude())  # no move touches more parts
 
     def counts(self, label: np.ndarray) -> np.ndarray:
         """Return the cell counts, shape (parts of this axis, parts of the other)."""
         return tabulate(
             self.start, self.part, self.count, label, int(label.max()) + 1, self.n_other
         )
+
+    def means(self) -> np.ndarray:
+        """Return the mean part of the other axis of each value."""
+        sums = np.add.reduceat(self.part * self.count, self.start[:-1])
+        return sums / np.add.reduceat(self.count, self.start[:-1])
+
+    def rows_in(self, order: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the sparse rows in another order of the values."""
+        length = np.diff(self.start)[order]
+        start = np.concatenate(([0], np.cumsum(length)))
+        at = np.arange(start[-1]) + np.repeat(self.start[order] - start[:-1], length)
+        return start, self.part[at], self.count[at]
 
 
 def predictor_problem(cells: Cells, y_cuts: np.ndarray) -> AxisProblem:
@@ -126,15 +150,23 @@ def group_penalty(cells: Cells, n_targets: int, top: int, log_bell: np.ndarray) 
 
 
 @njit(cache=True, nogil=True)
-def target_penalty(sizes, top, lf):
-    """Return the prior of 0, …, `top` target intervals given the sizes of the predictor's parts."""
-    penalty = np.empty(top + 1)
-    penalty[0] = np.inf
-    for j in range(1, top + 1):
+def _target_penalty(sizes, first, last, penalty, lf):
+    """Write the prior of first, …, last − 1 target intervals."""
+    for j in range(first, last):
         value = -sizes.shape[0] * lf[j - 1]
         for n in sizes:
             value += lf[n + j - 1]
         penalty[j] = value
+
+
+def target_penalty(sizes: np.ndarray, top: int, lf: np.ndarray) -> np.ndarray:
+    """Return the prior of 0, …, `top` target intervals given the sizes of the predictor's parts."""
+    penalty = np.empty(top + 1)
+    penalty[0] = np.inf
+    step = 1 + BUDGET // len(sizes)
+    for j in range(1, top + 1, step):
+        _target_penalty(sizes, j, min(j + step, top + 1), penalty, lf)
+        check()
     return penalty
 
 
@@ -144,28 +176,28 @@ def group_values(
     """Return groups of the predictor's values, by agglomeration and from `label`, the better."""
     lf, _ = log_tables(problem.top)
     v = problem.n_values
-    table = problem.counts(np.arange(v))
     top = min(v, MAX_GROUPS)
     penalty = group_penalty(cells, problem.n_other, top, log_bell)
-    first, small = np.arange(v), table
+    first = np.arange(v)
     if v > top:
         # too many values for all pairs: merge neighbours in order of mean target interval first
-        mean = (table @ np.arange(problem.n_other)) / table.sum(axis=1)
-        order = np.argsort(mean, kind="stable")
-        sparse = np.nonzero(table[order])
-        start = np.concatenate(([0], np.cumsum(np.bincount(sparse[0], minlength=v))))
+        order = np.argsort(problem.means(), kind="stable")
         cap = np.concatenate((penalty, np.full(v - top, np.inf)))
         cuts = merge_greedily(
-            start, sparse[1], table[order][sparse], problem.n_other, problem.extra, cap,
-            problem.least, lf,
-        )  # fmt: skip
+            *problem.rows_in(order), problem.n_other, problem.extra, cap, problem.least, lf
+        )
         first[order] = labels_of(cuts)
-        small = np.zeros((len(cuts) - 1, problem.n_other), dtype=np.int64)
-        np.add.at(small, first, table)
+    small = problem.counts(first)
     grouped = agglomerate(small, problem.extra, penalty[: len(small) + 1], problem.least, lf)
     grouped = np.unique(grouped, return_inverse=True)[1]
     tries = [grouped[first]] if label is None else [grouped[first], label]
-    found = [move_values(table, t, problem.extra, penalty, problem.least, lf) for t in tries]
+    found = [
+        move_values(
+            problem.start, problem.part, problem.count, problem.counts(t), t, problem.extra,
+            penalty, problem.least, problem.tolerance(), lf,
+        )
+        for t in tries
+    ]  # fmt: skip
     return min(found, key=lambda t: _group_total(problem, t, penalty, lf))
 
 

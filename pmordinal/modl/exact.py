@@ -9,15 +9,19 @@ O(M²) steps. Slopes already tried bound what lies between two vertices, so few 
 import numpy as np
 from numba import njit
 
+from .interrupt import BUDGET, check
+
 
 @njit(cache=True, nogil=True)
-def interval_costs(start, part, count, n_other, extra, lf, lg):
-    """Return costs C with C[b, a] the cost of one part that holds the values a, …, b − 1."""
+def _fill_costs(start, part, count, seen, extra, costs, first, budget, lf, lg):
+    """Write rows of `costs` from `first` on until the budget is spent; return the next row."""
     m = start.shape[0] - 1
-    costs = np.empty((m + 1, m + 1))
-    seen = np.zeros(n_other, np.int64)
-    for b in range(1, m + 1):
-        for k in range(n_other):
+    work = 0
+    for b in range(first, m + 1):
+        if work > budget:
+            return b
+        work += start[b] + seen.shape[0]
+        for k in range(seen.shape[0]):
             seen[k] = 0
         n = 0
         inner = 0.0
@@ -32,6 +36,21 @@ def interval_costs(start, part, count, n_other, extra, lf, lg):
                 seen[k] += c
                 n += c
             costs[b, a] = lf[n + extra] - inner
+    return m + 1
+
+
+def interval_costs(
+    start: np.ndarray, part: np.ndarray, count: np.ndarray, n_other: int, extra: int,
+    lf: np.ndarray, lg: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Return costs C with C[b, a] the cost of one part that holds the values a, …, b − 1."""
+    m = len(start) - 1
+    costs = np.empty((m + 1, m + 1))
+    seen = np.zeros(n_other, dtype=np.int64)
+    b = 1
+    while b <= m:
+        b = _fill_costs(start, part, count, seen, extra, costs, b, BUDGET, lf, lg)
+        check()
     return costs
 
 
@@ -77,15 +96,20 @@ def _keep(origin, cuts):
 
 
 @njit(cache=True, nogil=True)
-def solve_exactly(start, part, count, n_other, extra, penalty, least, lf, lg):
+def solve_exactly(costs, penalty, least, tolerance):
     """Return the optimal cuts of this axis and their cost with `penalty`.
+
+    Every turn of the loop leaves a segment of the hull or adds a vertex, of which there are as many as values at
+    most; a tolerance below rounding would only run programs that find nothing.
 
     Parameters
     ----------
-    start, part, count, n_other, extra, penalty, least
+    costs : ndarray, shape (values + 1, values + 1)
+        From `interval_costs`.
+    penalty, least
         As for `merges.merge_greedily`; `least` is 1 or 2, `penalty` has shape (values + 1,).
-    lf, lg : ndarray
-        Tables of log factorials and logarithms.
+    tolerance : float
+        What a vertex must lie below a chord, and a bound below the best cost, to be looked for.
 
     Returns
     -------
@@ -94,8 +118,7 @@ def solve_exactly(start, part, count, n_other, extra, penalty, least, lf, lg):
     cost : float
         f(P) + penalty[P].
     """
-    m = start.shape[0] - 1
-    costs = interval_costs(start, part, count, n_other, extra, lf, lg)
+    m = costs.shape[0] - 1
     best = np.empty(m + 1)
     origin = np.zeros(m + 1, np.int64)
     cuts = np.empty(m + 1, np.int64)
@@ -134,7 +157,7 @@ def solve_exactly(start, part, count, n_other, extra, penalty, least, lf, lg):
             bound = f2 + up * (p2 - p)
             if down < np.inf:
                 bound = max(bound, f1 - down * (p - p1))
-            if bound + penalty[p] < result - 1e-9:
+            if bound + penalty[p] < result - tolerance:
                 open_ = True
                 break
         if not open_:
@@ -142,7 +165,7 @@ def solve_exactly(start, part, count, n_other, extra, penalty, least, lf, lg):
             continue
         slope = (f1 - f2) / (p2 - p1)
         parts, value = _program(costs, slope, least, best, origin)
-        if parts <= p1 or parts >= p2 or value + slope * parts >= f1 + slope * p1 - 1e-9:
+        if parts <= p1 or parts >= p2 or value + slope * parts >= f1 + slope * p1 - tolerance:
             vertex[i, 2] = slope  # the chord is an edge of the hull: nothing lies below it
             vertex[i + 1, 3] = slope
             i += 1

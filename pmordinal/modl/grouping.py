@@ -7,7 +7,9 @@ Minimises the part of [HB2007, eq. 3] that depends on the groups:
 import numpy as np
 from numba import njit
 
-from .moves import TOLERANCE
+from .interrupt import BUDGET, check
+
+MOST_PASSES = 1000  # over all values; searches need a few
 
 
 @njit(cache=True, nogil=True)
@@ -120,98 +122,174 @@ def agglomerate(table, extra, penalty, least, lf):
 
 
 @njit(cache=True, nogil=True)
-def move_values(table, first, extra, penalty, least, lf):
+def _row_change(group, size, g, part, count, first, last, n, sign, extra, lf):
+    """Return the change of the cost of group g when a value enters (sign 1) or leaves it (−1).
+
+    Only the intervals in which the value occurs are read: with many values these are few.
+    """
+    change = lf[size[g] + sign * n + extra] - lf[size[g] + extra]
+    for p in range(first, last):
+        c = group[g, part[p]]
+        change += lf[c] - lf[c + sign * count[p]]
+    return change
+
+
+@njit(cache=True, nogil=True)
+def _move_some(
+    start, part, count, group, size, members, label, state, extra, penalty, least, tolerance, first,
+    budget, lf,
+):  # fmt: skip
+    """Move values from the index `first` on until the budget is spent; return the next index.
+
+    Parameters
+    ----------
+    group : ndarray of int64, shape (room, J)
+        Counts of the groups.
+    size, members : ndarray of int64, shape (room,)
+        Numbers of instances and of values of the groups.
+    label : ndarray of int64, shape (V,)
+        Group of each value; changed in place.
+    state : ndarray of int64, shape (2,)
+        Number of groups, and of moves; changed in place.
+    """
+    room = members.shape[0]
+    groups = state[0]
+    top = 1  # one after the last group, and an empty slot
+    for g in range(room):
+        if members[g] > 0:
+            top = min(g + 2, room)
+    work = 0
+    for i in range(first, label.shape[0]):
+        if work > budget:
+            return i
+        low, high = start[i], start[i + 1]
+        work += top + groups * (high - low)
+        a = label[i]
+        alone = members[a] == 1
+        if alone and groups == least:
+            continue
+        n = 0
+        single = 0.0  # cost of a group of its own
+        for p in range(low, high):
+            n += count[p]
+            single -= lf[count[p]]
+        single += lf[n + extra]
+        leave = -single
+        if not alone:
+            leave = _row_change(group, size, a, part, count, low, high, n, -1, extra, lf)
+        best = -tolerance
+        to = -1
+        opened = False
+        for b in range(top):
+            if b == a:
+                continue
+            if members[b] == 0:
+                # moving a lone value to a new group changes nothing; one empty slot is enough
+                if opened or alone or groups + 1 >= room:
+                    continue
+                opened = True
+                delta = leave + single + penalty[groups + 1] - penalty[groups]
+            else:
+                delta = leave + _row_change(group, size, b, part, count, low, high, n, 1, extra, lf)
+                if alone:
+                    delta += penalty[groups - 1] - penalty[groups]
+            if delta < best:
+                best, to = delta, b
+        if to < 0:
+            continue
+        groups += (1 if members[to] == 0 else 0) - (1 if alone else 0)
+        for p in range(low, high):
+            group[a, part[p]] -= count[p]
+            group[to, part[p]] += count[p]
+        size[a] -= n
+        size[to] += n
+        members[a] -= 1
+        members[to] += 1
+        top = max(top, min(to + 2, room))
+        label[i] = to
+        state[0] = groups
+        state[1] += 1
+    return label.shape[0]
+
+
+@njit(cache=True, nogil=True)
+def _merge_groups(group, size, members, label, state, extra, penalty, least, tolerance, lf):
+    """Merge pairs of groups that gain by it; arguments as for `_move_some`."""
+    room = members.shape[0]
+    cost = np.empty(room)
+    for g in range(room):
+        cost[g] = _joint_cost(group, g, group, g, 0, extra, lf)
+    groups = state[0]
+    for a in range(room):
+        for b in range(a + 1, room):
+            if members[a] == 0 or members[b] == 0 or groups <= least:
+                continue
+            delta = _joint_cost(group, a, group, b, 1, extra, lf) - cost[a] - cost[b]
+            if delta + penalty[groups - 1] - penalty[groups] < -tolerance:
+                _add_row(group, a, group, b, 1)
+                _add_row(group, b, group, b, -1)
+                size[a] += size[b]
+                size[b] = 0
+                members[a] += members[b]
+                members[b] = 0
+                cost[a] = _joint_cost(group, a, group, a, 0, extra, lf)
+                for i in range(label.shape[0]):
+                    if label[i] == b:
+                        label[i] = a
+                groups -= 1
+                state[1] += 1
+    state[0] = groups
+
+
+def move_values(
+    start: np.ndarray,
+    part: np.ndarray,
+    count: np.ndarray,
+    group: np.ndarray,
+    first: np.ndarray,
+    extra: int,
+    penalty: np.ndarray,
+    least: int,
+    tolerance: float,
+    lf: np.ndarray,
+) -> np.ndarray:
     """Return labels from which no move of one value and no merge of two groups gains.
 
     Parameters
     ----------
-    table, extra, penalty, least, lf
-        As for `agglomerate`; ``len(penalty) − 1`` bounds the number of groups.
+    start, part, count : ndarray of int64
+        Sparse rows, one per value, as `merges.project` makes them.
+    group : ndarray of int64, shape (I, J)
+        Counts of the groups `first`.
     first : ndarray of int64, shape (V,)
         Where to start: labels 0, …, I − 1.
+    extra, penalty, least, lf
+        As for `agglomerate`; ``len(penalty) − 1`` bounds the number of groups.
+    tolerance : float
+        A move must gain more.
 
     Returns
     -------
     ndarray of int64, shape (V,)
         Labels 0, …, I − 1, in order of first appearance.
     """
-    v, j = table.shape
-    room = penalty.shape[0]
-    group = np.zeros((room, j), np.int64)
-    members = np.zeros(room, np.int64)
-    cost = np.empty(room)
-    label = np.empty(v, np.int64)
-    for i in range(v):
-        label[i] = first[i]
-        _add_row(group, label[i], table, i, 1)
-        members[label[i]] += 1
-    for g in range(room):
-        cost[g] = _joint_cost(group, g, group, g, 0, extra, lf)
-    groups = 0
-    for g in range(room):
-        groups += 1 if members[g] > 0 else 0
-    moved = True
-    while moved:
-        moved = False
-        for i in range(v):
-            a = label[i]
-            alone = members[a] == 1
-            if alone and groups == least:
-                continue
-            rest = _joint_cost(group, a, table, i, -1, extra, lf) if not alone else 0.0
-            best = -TOLERANCE
-            to = -1
-            opened = False
-            for b in range(room):
-                if b == a:
-                    continue
-                if members[b] == 0:
-                    # moving a lone value to a new group changes nothing; one empty slot is enough
-                    if opened or alone or groups + 1 >= room:
-                        continue
-                    opened = True
-                    joined = _joint_cost(table, i, table, i, 0, extra, lf)
-                    delta = rest + joined - cost[a] + penalty[groups + 1] - penalty[groups]
-                else:
-                    joined = _joint_cost(group, b, table, i, 1, extra, lf)
-                    delta = rest + joined - cost[a] - cost[b]
-                    if alone:
-                        delta += penalty[groups - 1] - penalty[groups]
-                if delta < best:
-                    best, to = delta, b
-            if to >= 0:
-                groups += (1 if members[to] == 0 else 0) - (1 if alone else 0)
-                _add_row(group, a, table, i, -1)
-                _add_row(group, to, table, i, 1)
-                members[a] -= 1
-                members[to] += 1
-                label[i] = to
-                cost[a] = _joint_cost(group, a, group, a, 0, extra, lf)
-                cost[to] = _joint_cost(group, to, group, to, 0, extra, lf)
-                moved = True
-        for a in range(room):
-            for b in range(a + 1, room):
-                if members[a] == 0 or members[b] == 0 or groups <= least:
-                    continue
-                delta = _joint_cost(group, a, group, b, 1, extra, lf) - cost[a] - cost[b]
-                if delta + penalty[groups - 1] - penalty[groups] < -TOLERANCE:
-                    _add_row(group, a, group, b, 1)
-                    _add_row(group, b, group, b, -1)
-                    members[a] += members[b]
-                    members[b] = 0
-                    cost[a] = _joint_cost(group, a, group, a, 0, extra, lf)
-                    for i in range(v):
-                        if label[i] == b:
-                            label[i] = a
-                    groups -= 1
-                    moved = True
-    seen = np.empty(room, np.int64)
-    for g in range(room):
-        seen[g] = -1
-    next_ = 0
-    for i in range(v):
-        if seen[label[i]] < 0:
-            seen[label[i]] = next_
-            next_ += 1
-        label[i] = seen[label[i]]
-    return label
+    room = len(penalty)
+    work = np.zeros((room, group.shape[1]), dtype=np.int64)
+    work[: len(group)] = group
+    size = work.sum(axis=1)
+    members = np.bincount(first, minlength=room)
+    label = first.astype(np.int64)
+    state = np.array([np.count_nonzero(members), 0])
+    for _ in range(MOST_PASSES):
+        before, i = state[1], 0
+        while i < len(label):
+            i = _move_some(
+                start, part, count, work, size, members, label, state, extra, penalty, least,
+                tolerance, i, BUDGET, lf,
+            )  # fmt: skip
+            check()
+        _merge_groups(work, size, members, label, state, extra, penalty, least, tolerance, lf)
+        if state[1] == before:
+            break
+    _, at, inverse = np.unique(label, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(at))[inverse]

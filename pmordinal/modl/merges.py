@@ -12,6 +12,8 @@ prior of the number of parts and is concave, see `axis.py`.
 import numpy as np
 from numba import njit
 
+from .interrupt import BUDGET, check
+
 
 @njit(cache=True, nogil=True)
 def project(ptr, col, cnt, label, n_parts):
@@ -65,7 +67,94 @@ def _lift(tree, size, leaf, value):
 
 
 @njit(cache=True, nogil=True)
-def merge_greedily(start, part, count, n_other, extra, penalty, least, lf):
+def _fill(start, part, count, extra, table, size, value, tree, lf):
+    """Write counts, sizes and costs of the single values and the tree of the changes; return the cost.
+
+    Leaf v of the tree is the boundary between part v and its successor.
+    """
+    m = start.shape[0] - 1
+    total = 0.0
+    for v in range(m):
+        for p in range(start[v], start[v + 1]):
+            table[v, part[p]] += count[p]
+            size[v] += count[p]
+        value[v] = lf[size[v] + extra]
+        for k in range(table.shape[1]):
+            value[v] -= lf[table[v, k]]
+        total += value[v]
+    leaves = tree.shape[0] // 2
+    for v in range(m - 1):
+        tree[leaves + v] = _pair_delta(
+            table, v, v + 1, value[v], value[v + 1], size[v], size[v + 1], extra, lf
+        )
+    for node in range(leaves - 1, 0, -1):
+        tree[node] = min(tree[2 * node], tree[2 * node + 1])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _merge(
+    extra, penalty, table, size, value, after, before, tree, removed_at, path, first, last, best, lf
+):  # fmt: skip
+    """Merge from `first` parts down to `last`; return the cheapest number of parts so far.
+
+    Parameters
+    ----------
+    table, size, value : ndarray
+        Counts, sizes and costs of the parts, at the index of their first value.
+    after, before : ndarray of int64
+        Neighbours of the parts.
+    tree : ndarray
+        Tournament tree of the changes by merges.
+    removed_at : ndarray of int64
+        Parts before the merge that took the cut; 0: never.
+    path : ndarray, shape (2,)
+        Cost without penalty, and the least cost so far.
+    """
+    m = size.shape[0]
+    leaves = tree.shape[0] // 2
+    for parts in range(first, last, -1):
+        node = 1
+        while node < leaves:
+            node = 2 * node if tree[2 * node] <= tree[2 * node + 1] else 2 * node + 1
+        a = node - leaves
+        b = after[a]
+        path[0] += tree[node]
+        value[a] += value[b] + tree[node]
+        size[a] += size[b]
+        for k in range(table.shape[1]):
+            table[a, k] += table[b, k]
+        removed_at[b] = parts
+        after[a] = after[b]
+        if after[b] < m:
+            before[after[b]] = a
+            _lift(tree, leaves, b, np.inf)
+        c = after[a]
+        if c < m:
+            delta = _pair_delta(table, a, c, value[a], value[c], size[a], size[c], extra, lf)
+            _lift(tree, leaves, a, delta)
+        else:
+            _lift(tree, leaves, a, np.inf)
+        c = before[a]
+        if c >= 0:
+            delta = _pair_delta(table, c, a, value[c], value[a], size[c], size[a], extra, lf)
+            _lift(tree, leaves, c, delta)
+        if path[0] + penalty[parts - 1] < path[1]:
+            path[1] = path[0] + penalty[parts - 1]
+            best = parts - 1
+    return best
+
+
+def merge_greedily(
+    start: np.ndarray,
+    part: np.ndarray,
+    count: np.ndarray,
+    n_other: int,
+    extra: int,
+    penalty: np.ndarray,
+    least: int,
+    lf: np.ndarray,
+) -> np.ndarray:
     """Return the cuts of the cheapest partition on the greedy merge path.
 
     Parameters
@@ -88,74 +177,23 @@ def merge_greedily(start, part, count, n_other, extra, penalty, least, lf):
     ndarray of int64, shape (P + 1,)
         Boundaries as value indices, 0 and the number of values included.
     """
-    m = start.shape[0] - 1
-    table = np.zeros((m, n_other), np.int64)
-    size = np.zeros(m, np.int64)
+    m = len(start) - 1
+    table = np.zeros((m, n_other), dtype=np.int64)
+    size = np.zeros(m, dtype=np.int64)
     value = np.empty(m)
-    for v in range(m):
-        for p in range(start[v], start[v + 1]):
-            table[v, part[p]] += count[p]
-            size[v] += count[p]
-        value[v] = lf[size[v] + extra]
-        for k in range(n_other):
-            value[v] -= lf[table[v, k]]
-    after = np.empty(m, np.int64)
-    before = np.empty(m, np.int64)
-    total = 0.0
-    for v in range(m):
-        after[v] = v + 1
-        before[v] = v - 1
-        total += value[v]
-    leaves = 1
-    while leaves < max(m - 1, 1):
-        leaves *= 2
-    tree = np.empty(2 * leaves)
-    for node in range(2 * leaves):
-        tree[node] = np.inf
-    for v in range(m - 1):  # leaf v is the boundary between part v and its successor
-        tree[leaves + v] = _pair_delta(
-            table, v, v + 1, value[v], value[v + 1], size[v], size[v + 1], extra, lf
-        )
-    for node in range(leaves - 1, 0, -1):
-        tree[node] = min(tree[2 * node], tree[2 * node + 1])
-    removed_at = np.zeros(m + 1, np.int64)  # parts before the merge that took the cut; 0: never
-    best_cost = total + penalty[m]
-    best = m
-    for parts in range(m, least, -1):
-        node = 1
-        while node < leaves:
-            node = 2 * node if tree[2 * node] <= tree[2 * node + 1] else 2 * node + 1
-        a = node - leaves
-        b = after[a]
-        total += tree[node]
-        value[a] += value[b] + tree[node]
-        size[a] += size[b]
-        for k in range(n_other):
-            table[a, k] += table[b, k]
-        removed_at[b] = parts
-        after[a] = after[b]
-        if after[b] < m:
-            before[after[b]] = a
-            _lift(tree, leaves, b, np.inf)
-        c = after[a]
-        if c < m:
-            delta = _pair_delta(table, a, c, value[a], value[c], size[a], size[c], extra, lf)
-            _lift(tree, leaves, a, delta)
-        else:
-            _lift(tree, leaves, a, np.inf)
-        c = before[a]
-        if c >= 0:
-            delta = _pair_delta(table, c, a, value[c], value[a], size[c], size[a], extra, lf)
-            _lift(tree, leaves, c, delta)
-        if total + penalty[parts - 1] < best_cost:
-            best_cost = total + penalty[parts - 1]
-            best = parts - 1
-    cuts = np.empty(best + 1, np.int64)
-    cuts[0] = 0
-    out = 1
-    for v in range(1, m):
-        if removed_at[v] <= best:
-            cuts[out] = v
-            out += 1
-    cuts[best] = m
-    return cuts
+    tree = np.full(2 << max(m - 2, 0).bit_length(), np.inf)
+    total = _fill(start, part, count, extra, table, size, value, tree, lf)
+    after, before = np.arange(1, m + 1), np.arange(-1, m - 1)
+    removed_at = np.zeros(m + 1, dtype=np.int64)
+    path = np.array([total, total + penalty[m]])
+    best = parts = m
+    while parts > least:
+        last = max(least, parts - max(1, BUDGET // (4 * n_other + 64)))
+        best = _merge(
+            extra, penalty, table, size, value, after, before, tree, removed_at, path, parts, last,
+            best, lf,
+        )  # fmt: skip
+        parts = last
+        check()
+    inner = np.flatnonzero(removed_at[1:m] <= best) + 1
+    return np.concatenate(([0], inner, [m]))

@@ -9,6 +9,8 @@ from rich.progress import Progress
 
 from pmordinal.checks import got
 
+from .interrupt import Stop, check, listening
+
 
 def run_tasks(
     function: Callable[..., Any],
@@ -56,9 +58,12 @@ def run_tasks(
     found: dict[str, Any] = {}
     failed: dict[str, Exception] = {}
     stopped = False
+    stop = Stop()
     with Progress(disable=not progressbar, transient=True) as progress:
         bar = progress.add_task(what, total=len(tasks))
-        jobs = (joblib.delayed(_attempt)(function, name, task) for name, task in tasks.items())
+        jobs = (
+            joblib.delayed(_attempt)(function, name, task, stop) for name, task in tasks.items()
+        )
         try:
             for name, result, fault in pool(jobs):
                 if fault is None:
@@ -70,6 +75,8 @@ def run_tasks(
             if not (partial and found):
                 raise
             stopped = True
+        finally:
+            stop.set()  # threads that still work would go on unseen
     if failed and not (partial and found):
         name, fault = next(iter(failed.items()))
         more = f" ({len(failed)} of {len(tasks)} failed)" if len(tasks) > 1 else ""
@@ -84,9 +91,11 @@ def run_tasks(
 
 
 def _attempt(
-    function: Callable[..., Any], name: str, task: tuple
+    function: Callable[..., Any], name: str, task: tuple, stop: Stop
 ) -> tuple[str, Any, Exception | None]:
     try:
-        return name, function(*task), None
+        with listening(stop):
+            check()
+            return name, function(*task), None
     except Exception as error:  # whatever it is: it is reported with the task's name
         return name, None, error

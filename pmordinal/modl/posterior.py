@@ -11,12 +11,15 @@ from .cells import Cells
 from .chain import MAX_PARTS, grid_cost, run_chain
 from .criterion import log_binomial, size_prior
 from .encode import Column, as_series, encode_predictor, encode_target, midpoints, observed
+from .interrupt import BUDGET, check
 from .parallel import run_tasks
 from .search import find_partition
 from .tables import log_tables
 
 if TYPE_CHECKING:
     import xarray as xr
+
+MAX_LABELS = 5000  # of a categorical predictor: 200 MB a chain for the table of all pairs
 
 
 class Chain:
@@ -57,11 +60,14 @@ class Chain:
     def advance(self, steps: int) -> None:
         """Run `steps` steps."""
         rows = self.cells.y
-        self.cost = run_chain(
-            rows.ptr, rows.col, rows.cnt, self.x_cuts, self.x_label, self.y_cuts, self.y_label,
-            self.state, self.cost, self.missing, self.categorical, self.x_prior,
-            self.rng.random((steps, 6)), self.tally, self.lf,
-        )  # fmt: skip
+        piece = 1 + BUDGET // (4 * (len(rows.col) + len(self.x_label) + len(self.y_label)))
+        for done in range(0, steps, piece):
+            check()
+            self.cost = run_chain(
+                rows.ptr, rows.col, rows.cnt, self.x_cuts, self.x_label, self.y_cuts, self.y_label,
+                self.state, self.cost, self.missing, self.categorical, self.x_prior,
+                self.rng.random((min(piece, steps - done), 6)), self.tally, self.lf,
+            )  # fmt: skip
 
     def log_scores(self) -> np.ndarray:
         """Return log p(rank of n | the other instances, this grid) for every instance.
@@ -186,6 +192,11 @@ def sample_grids(
         raise ValueError(
             "x and y need two distinct values each: the null model is the only grid otherwise"
         )
+    if column.categorical and len(column.values) > MAX_LABELS:
+        raise ValueError(
+            f"x has {len(column.values)} labels, and the table of their common groups one number for each pair: "
+            f"at most {MAX_LABELS} labels are possible; join the rare ones first, or use fit_grid"
+        )
     cells = Cells.from_codes(column.code, target.code, categorical=column.categorical)
     found = run_tasks(
         _run,
@@ -199,6 +210,16 @@ def sample_grids(
     if (number := checks.seed_number(seed)) is not None:
         tree.attrs["seed"] = number
     return tree
+
+
+def _share_of_common_groups(part: np.ndarray) -> np.ndarray:
+    """Return how often each pair of values shares a group, by chain, from parts (chain, draw, value)."""
+    chains, draws, n_values = part.shape
+    same = np.zeros((chains, n_values, n_values))
+    for c in range(chains):
+        for d in range(draws):  # one draw at a time: all at once would take draws × values² bytes
+            same[c] += part[c, d][:, None] == part[c, d]
+    return same / draws
 
 
 def _to_tree(
@@ -240,8 +261,10 @@ def _to_tree(
     boundary: dict[str, Any] = {"y_density": (("chain", "y_boundary"), cut_y)}
     coords: dict[str, Any] = {"y_boundary": midpoints(target.values)}
     if column.categorical:
-        same = stack["x_part"][..., :, None] == stack["x_part"][..., None, :]
-        boundary["x_same_group"] = (("chain", "x_value", "x_value_other"), same.mean(axis=1))
+        boundary["x_same_group"] = (
+            ("chain", "x_value", "x_value_other"),
+            _share_of_common_groups(stack["x_part"]),
+        )
         coords.update(x_value=x_values, x_value_other=x_values)
     else:
         cut_x = (np.diff(stack["x_part"].astype(np.int16), axis=-1) > 0).mean(axis=1)

@@ -23,13 +23,14 @@ from .axis import (
 from .cells import Cells
 from .criterion import null_cost, size_prior
 from .crossing import merge_both_axes
-from .moves import TOLERANCE
 from .tables import log_tables
+from .tolerance import least_gain
 
 COARSE = 256  # quantile bins per axis of the search; more for large samples
 EXACT = 1000  # largest number of values for the exact polish
 POLISHED = 3  # starts that are polished
 REFINED = 200_000  # largest sample for which all of them are refined at full resolution
+ROUNDS = 1000  # of both axes in one descent; searches need a few
 PATIENCE = 8.0  # nats above the best that a disturbed partition may have after one round
 
 
@@ -45,6 +46,11 @@ class Partition:
     def is_null(self) -> bool:
         """Tell whether this is the one-cell model."""
         return self.counts.size == 1
+
+    def tolerance(self) -> float:
+        """Return by how much another cost must differ from this one to be more than rounding."""
+        i, j = self.counts.shape
+        return least_gain(2 * (i + 1) * (j + 1), self.cost)
 
 
 def null_partition(cells: Cells) -> Partition:
@@ -120,10 +126,10 @@ class Search:
     def descend(self, now: Partition, how_x: str, how_y: str) -> Partition:
         """Alternate the axes until neither gains."""
         x_label = self.solve_x(now.y_cuts, how_x, now.x_label)
-        while True:
+        for _ in range(ROUNDS):
             y_cuts = self.solve_y(x_label, how_y, now.y_cuts)
             new = self.evaluate(x_label, y_cuts)
-            if new.cost > now.cost - TOLERANCE:
+            if new.cost > now.cost - new.tolerance():
                 return now if now.cost <= new.cost else new
             if np.array_equal(y_cuts, now.y_cuts):
                 return new
@@ -131,6 +137,7 @@ class Search:
             x_label = self.solve_x(y_cuts, how_x, now.x_label)
             if np.array_equal(x_label, now.x_label):
                 return now
+        return now
 
     def polish(self, now: Partition) -> Partition:
         """Alternate exact dynamic programs where an axis is small enough, moves elsewhere."""
@@ -218,7 +225,7 @@ def find_proper_partition(
     found.sort(key=lambda p: p.cost)
     kept: list[Partition] = []
     for p in found:
-        if len(kept) < POLISHED and all(abs(p.cost - q.cost) > TOLERANCE for q in kept):
+        if len(kept) < POLISHED and all(abs(p.cost - q.cost) > p.tolerance() for q in kept):
             kept.append(p)
     polished = [search.polish(p) for p in kept]
     if coarse is cells:
@@ -247,4 +254,4 @@ def find_partition(cells: Cells, n_starts: int, rng: np.random.Generator) -> Par
     """
     null = null_partition(cells)
     best = find_proper_partition(cells, n_starts, rng)
-    return null if best is None or best.cost > null.cost - TOLERANCE else best
+    return null if best is None or best.cost > null.cost - best.tolerance() else best

@@ -1,0 +1,67 @@
+"""Long work in short pieces, so that Ctrl-C acts within a fraction of a second.
+
+Compiled loops see no signal. A kernel that may run long therefore does a bounded amount of work in one call and
+keeps its state in arrays; Python calls it again until it is done. Between two calls an interrupt is raised in the
+main thread, and `check` ends the threads of a pool whose caller was interrupted.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+BUDGET = 10_000_000  # table look-ups of a kernel in one call: about a tenth of a second
+
+
+class StoppedError(Exception):
+    """The caller of a pool was interrupted, so this thread ends."""
+
+
+class Stop:
+    """A flag that the threads of a pool share; a copy in another process is never raised."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def set(self) -> None:
+        """Ask all threads that listen to end."""
+        self._event.set()
+
+    def is_set(self) -> bool:
+        """Tell whether the threads shall end."""
+        return self._event.is_set()
+
+    def __reduce__(self) -> tuple[type["Stop"], tuple[()]]:
+        """Pickle as a new flag: the pool ends its processes itself."""
+        return Stop, ()
+
+
+_thread = threading.local()
+
+
+@contextmanager
+def listening(stop: Stop) -> Iterator[None]:
+    """Let `check` look at `stop` in this thread."""
+    before = getattr(_thread, "stop", None)
+    _thread.stop = stop
+    try:
+        yield
+    finally:
+        _thread.stop = before
+
+
+def check() -> None:
+    """Raise `StoppedError` if this thread listens to a flag that is set.
+
+    Examples
+    --------
+    >>> stop = Stop()
+    >>> with listening(stop):
+    ...     check()
+    ...     stop.set()
+    ...     check()
+    Traceback (most recent call last):
+    pmordinal.modl.interrupt.StoppedError: the pool was interrupted
+    """
+    stop = getattr(_thread, "stop", None)
+    if stop is not None and stop.is_set():
+        raise StoppedError("the pool was interrupted")

@@ -1,0 +1,35 @@
+"""How much cheaper a partition must be to count as cheaper: more than the rounding of the sums compared.
+
+Every search here takes a step only if the cost falls by more than this. The true cost falls then as well, no
+partition comes back, and the search ends, whatever the size of the sample.
+"""
+
+import numpy as np
+
+ABSOLUTE = 1e-7  # nats; partitions of equal cost differ by less in samples of any usual size
+EPSILON = float(np.finfo(float).eps)
+
+
+def least_gain(terms: int, magnitude: float, floor: float = ABSOLUTE) -> float:
+    """Return the smallest difference between two sums that is not rounding.
+
+    Parameters
+    ----------
+    terms : int
+        Number of terms of both sums together.
+    magnitude : float
+        Bound on the sum of absolute terms of either sum, up to a factor of two.
+    floor : float, default 1e-7
+        The result where rounding is smaller.
+
+    Returns
+    -------
+    float
+        A sum of m terms in floating point is wrong by at most m ε/2 times the sum of their absolute values.
+
+    Examples
+    --------
+    >>> least_gain(100, 1e4), round(least_gain(1000, 1e8), 9)
+    (1e-07, 4.4409e-05)
+    """
+    return max(floor, 2.0 * EPSILON * terms * magnitude)
