@@ -15,7 +15,6 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedType, disconnected_type, grad_not_implemented
 from pytensor.graph import Apply, Op
-from pytensor.link.numba.dispatch.basic import get_numba_type, numba_funcify, numba_njit
 
 from pmordinal.engines import Engine
 from pmordinal.features import Features
@@ -46,7 +45,6 @@ class NumpyOp(Op):
         return type(self).__name__
 
 
-@numba_funcify.register(NumpyOp)
 def _numba_numpy_op(op, node, **kwargs):
     op.prepare_node(node, None, None, "py")
     signature = numba.types.Tuple([get_numba_type(out.type) for out in node.outputs])
@@ -64,6 +62,15 @@ def _numba_numpy_op(op, node, **kwargs):
         return ret[0] if single else ret
 
     return perform
+
+
+try:
+    from pytensor.link.numba.dispatch.basic import get_numba_type, numba_funcify, numba_njit
+except OSError:
+    # No folder for PyTensor's compiled code can be written. PyTensor says so to whoever compiles; a fit need not.
+    pass
+else:
+    numba_funcify.register(NumpyOp)(_numba_numpy_op)
 
 
 class ValueWithGradient(NumpyOp):

@@ -6,7 +6,8 @@ scanned again, so a run costs a few passes over the rows at any resolution.
 """
 
 import numpy as np
-from numba import njit
+
+from pmordinal.jit import njit
 
 TOLERANCE = 1e-7  # against cycling between partitions of equal cost
 
