@@ -6,9 +6,9 @@ Many rows go by blocks and matrix products, few by pairs.
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from pmordinal.jit import njit
 from pmordinal.linalg import empty
 
 type Array = NDArray[np.float64]

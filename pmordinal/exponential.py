@@ -6,7 +6,8 @@ NumPy does the same several times slower where the processor lacks AVX-512.
 """
 
 import numpy as np
-from numba import njit
+
+from pmordinal.jit import njit
 
 LEAST = -708.0  # below it 2^k leaves the normal numbers
 CHUNK = 256

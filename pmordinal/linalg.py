@@ -9,11 +9,11 @@ from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 from numpy.typing import DTypeLike
 from scipy.linalg import blas, lapack
 
 from pmordinal import routines
+from pmordinal.jit import njit
 
 FLAT, WELL = 1e-12, 1e4  # bounds on the largest W_ii K_ii, for single precision
 LEAST_BYTES, MOST_BYTES = 2**17, 2**24  # of a matrix whose memory is used again

@@ -8,9 +8,11 @@ from functools import cache
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import get_cython_function_address, intrinsic
 from numpy.typing import DTypeLike
+
+from pmordinal.jit import njit
 
 POTRF, TRTRI, TRMM, STRTRI, STRMM = range(5)
 LETTERS = np.frombuffer(b"LNR", dtype=np.uint8)

@@ -8,9 +8,9 @@ Matrices are in Fortran order.
 """
 
 import numpy as np
-from numba import njit
 
 from pmordinal import routines
+from pmordinal.jit import njit
 
 LEAST, TINY = 1e-12, 1e-280  # smallest site precision: as a share of the largest, and at all
 LOST = 1e-5  # 1 − diag B⁻¹ below which it has too few digits

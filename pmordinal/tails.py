@@ -10,8 +10,8 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 
+from pmordinal.jit import njit
 from pmordinal.links import Link
 from pmordinal.smoothing import smooth
 

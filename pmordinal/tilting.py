@@ -26,10 +26,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy.linalg import blas, lapack
 
 from pmordinal import linalg
+from pmordinal.jit import njit
 from pmordinal.links import LINKS
 from pmordinal.links.base import Interval
 from pmordinal.links.probit import log_interval_of

@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
-from numba import njit
 
+from pmordinal.jit import njit
 from pmordinal.links.probit import log_upper_tail
 
 FAR = 6.0  # beyond it, quantiles are taken from log tails

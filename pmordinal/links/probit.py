@@ -17,10 +17,10 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
+from pmordinal.jit import njit
 from pmordinal.links.base import FAR, FloatArray, Interval, Link
 
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)

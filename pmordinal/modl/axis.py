@@ -9,7 +9,8 @@ terms that cancel left out. Both priors are concave in the number of parts.
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
+
+from pmordinal.jit import njit
 
 from .cells import Cells, Rows
 from .criterion import log_partition_numbers

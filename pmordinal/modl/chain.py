@@ -9,7 +9,8 @@ A cut vector holds 0, the inner cuts, and the number of values, and has room for
 """
 
 import numpy as np
-from numba import njit
+
+from pmordinal.jit import njit
 
 MAX_PARTS = 64  # on each axis
 

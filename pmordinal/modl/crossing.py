@@ -5,7 +5,8 @@ two-sided merge from a √N × √N grid finds them, because its last merges com
 """
 
 import numpy as np
-from numba import njit
+
+from pmordinal.jit import njit
 
 
 @njit(cache=True, nogil=True)

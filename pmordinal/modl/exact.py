@@ -7,7 +7,8 @@ O(M²) steps. Slopes already tried bound what lies between two vertices, so few 
 """
 
 import numpy as np
-from numba import njit
+
+from pmordinal.jit import njit
 
 from .interrupt import BUDGET, check
 

@@ -5,7 +5,8 @@ Minimises the part of [HB2007, eq. 3] that depends on the groups:
 """
 
 import numpy as np
-from numba import njit
+
+from pmordinal.jit import njit
 
 from .interrupt import BUDGET, check
 

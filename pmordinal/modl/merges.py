@@ -10,7 +10,8 @@ prior of the number of parts and is concave, see `axis.py`.
 """
 
 import numpy as np
-from numba import njit
+
+from pmordinal.jit import njit
 
 from .interrupt import BUDGET, check
 

@@ -9,7 +9,8 @@ The running sums of a scan, which drift (by 1e-6 nats in two million rows), choo
 """
 
 import numpy as np
-from numba import njit
+
+from pmordinal.jit import njit
 
 from .interrupt import BUDGET, check
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from math import ceil, log, log2
 
 import numpy as np
-from numba import njit
 from rich.progress import Progress
+
+from pmordinal.jit import njit
 
 from .criterion import log_binomial, part_prior, size_prior
 from .density import Segments

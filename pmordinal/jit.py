@@ -1,0 +1,86 @@
+"""Numba's compiler, with machine code kept on disk where there is a place for it.
+
+Numba keeps it in ``NUMBA_CACHE_DIR``, beside the package or in the user's cache folder, and raises where it can write
+to none of them, or where the disk is full. Here the code is compiled in memory then, anew in each session.
+"""
+
+import logging
+from collections.abc import Callable
+from pickle import UnpicklingError
+from typing import Any
+
+import numba
+from numba.core.caching import FunctionCache
+
+logger = logging.getLogger(__name__)
+_said: set[str] = set()
+
+
+class DiskCache(FunctionCache):
+    """Machine code of one function on disk, given up for the session where its files fail."""
+
+    def load_overload(self, sig, target_context):
+        """Return the code kept for a signature, None if there is none that can be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except (EOFError, UnpicklingError):  # a crash or a full disk cut a file short: start afresh
+            self._write(self.flush)
+        except OSError as error:
+            self._give_up(error)
+        return None
+
+    def save_overload(self, sig, data):
+        """Keep the code for a signature if it can be written."""
+        self._write(super().save_overload, sig, data)
+
+    def _write(self, write: Callable, *args: Any) -> None:
+        try:
+            write(*args)
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        self.disable()
+        _say(str(error))
+
+
+def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
+    """Return a decorator that compiles a function, as ``numba.njit`` does.
+
+    Parameters
+    ----------
+    cache : bool
+        Keep the machine code on disk for the next session, where a folder can be written.
+    **options
+        For ``numba.njit``.
+
+    Examples
+    --------
+    >>> @njit(nogil=True)
+    ... def double(x):
+    ...     return 2 * x
+    >>> double(4)
+    8
+    """
+
+    def compiled(function: Callable) -> Any:
+        dispatcher = numba.njit(**options)(function)
+        if cache and dispatcher is not function:  # NUMBA_DISABLE_JIT leaves it as it is
+            try:
+                dispatcher._cache = DiskCache(function)
+            except (RuntimeError, OSError) as error:  # Numba found no place
+                _say(str(error))
+        return dispatcher
+
+    return compiled
+
+
+def _say(why: str) -> None:
+    """Say once in a session that code is compiled anew each time."""
+    if not _said:
+        logger.warning(
+            "Machine code cannot be kept on disk, so each session compiles it anew, which takes some seconds (%s). "
+            "Set NUMBA_CACHE_DIR to a folder that can be written.",
+            why,
+        )
+        _said.add(why)
