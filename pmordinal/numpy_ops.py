@@ -4,7 +4,6 @@ import numba
 from pytensor.compile.mode import optdb
 from pytensor.graph import Op
 from pytensor.graph.rewriting.basic import GraphRewriter
-from pytensor.link.numba.dispatch.basic import get_numba_type, numba_funcify, numba_njit
 
 
 class NumpyOp(Op):
@@ -18,7 +17,6 @@ class NumpyOp(Op):
         return type(self).__name__
 
 
-@numba_funcify.register(NumpyOp)
 def _numba_numpy_op(op, node, **kwargs):
     op.prepare_node(node, None, None, "py")
     signature = numba.types.Tuple([get_numba_type(out.type) for out in node.outputs])
@@ -36,6 +34,15 @@ def _numba_numpy_op(op, node, **kwargs):
         return ret[0] if single else ret
 
     return perform
+
+
+try:
+    from pytensor.link.numba.dispatch.basic import get_numba_type, numba_funcify, numba_njit
+except OSError:
+    # No folder for PyTensor's compiled code can be written. PyTensor says so to whoever compiles; a fit need not.
+    pass
+else:
+    numba_funcify.register(NumpyOp)(_numba_numpy_op)
 
 
 class LoadJaxVersions(GraphRewriter):

@@ -13,11 +13,7 @@ from typing import Any, Self
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedType, disconnected_type, grad_not_implemented
-<<<<<<< HEAD
 from pytensor.graph import Apply
-=======
-from pytensor.graph import Apply, Op
->>>>>>> h-plots
 
 from pmordinal.engines import Engine
 from pmordinal.features import Features
@@ -39,48 +35,6 @@ KEPT = 1024  # results, more than the steps of a trajectory
 LONGEST = 8000  # bytes of parameters, above which results are too large to keep
 
 
-<<<<<<< HEAD
-=======
-class NumpyOp(Op):
-    """Op that works in vectorised NumPy or BLAS: compiled graphs call its `perform`."""
-
-    def __str__(self) -> str:
-        """Return the name alone: the data do not belong in graphs and error messages.
-
-        PyTensor writes one of its own for every class with `__props__` that does not repeat this one.
-        """
-        return type(self).__name__
-
-
-def _numba_numpy_op(op, node, **kwargs):
-    op.prepare_node(node, None, None, "py")
-    signature = numba.types.Tuple([get_numba_type(out.type) for out in node.outputs])
-    single = len(node.outputs) == 1
-
-    def call(inputs):
-        storage = [[None] for _ in node.outputs]
-        op.perform(node, inputs, storage)
-        return tuple(cell[0] for cell in storage)
-
-    @numba_njit
-    def perform(*inputs):
-        with numba.objmode(ret=signature):
-            ret = call(inputs)
-        return ret[0] if single else ret
-
-    return perform
-
-
-try:
-    from pytensor.link.numba.dispatch.basic import get_numba_type, numba_funcify, numba_njit
-except OSError:
-    # No folder for PyTensor's compiled code can be written. PyTensor says so to whoever compiles; a fit need not.
-    pass
-else:
-    numba_funcify.register(NumpyOp)(_numba_numpy_op)
-
-
->>>>>>> h-plots
 class ValueWithGradient(NumpyOp):
     """Op whose outputs are a value and, after it, its derivative by each differentiable input."""
 
