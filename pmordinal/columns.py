@@ -7,6 +7,9 @@ import pandas as pd
 
 from pmordinal.foreign import as_pandas
 
+# Types of polars that NumPy has not got, or would make a matrix of.
+_OBJECTS = ("Categorical", "String", "Int128", "UInt128", "Struct", "Array", "List")
+
 
 def read_columns(X: Any, name: str) -> tuple[list[str] | None, list[Any]]:
     """Return the column names (None for arrays) and the columns, each a Series or a 1-d array."""
@@ -46,14 +49,16 @@ def column_values(column: Any) -> Any:
     if isinstance(column, np.ndarray):
         return column
     if isinstance(column, pd.Series):
-        array = column.array
+        array = as_pandas(column, "X").array
         return array.to_numpy() if isinstance(array, pd.arrays.NumpyExtensionArray) else array
     kind = type(column.dtype).__name__
     if kind == "Enum":
         levels = column.dtype.categories.to_list()
         return pd.Categorical(column.to_list(), categories=levels, ordered=True)
-    if kind in ("Categorical", "String"):
-        return np.array(column.to_list(), dtype=object)
+    if kind in _OBJECTS:
+        values = np.empty(len(column), dtype=object)
+        values[:] = column.to_list()
+        return values
     return column.to_numpy()
 
 

@@ -336,7 +336,8 @@ def _numbers(values: Any, where: str) -> np.ndarray:
         what = pd.api.types.infer_dtype(values, skipna=False)
         numeric = what in ("integer", "floating", "mixed-integer-float", "boolean", "decimal")
     else:
-        numeric = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype)
+        numeric = pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)
+        numeric &= not pd.api.types.is_complex_dtype(dtype)
     if numeric:
         try:
             with np.errstate(over="ignore"):  # a long double becomes inf, which is then refused

@@ -33,10 +33,12 @@ def as_pandas(X: Any, name: str) -> Any:
     >>> list(as_pandas(X, "X").columns)
     ['age', 'dose']
     """
-    if X is None or isinstance(X, pd.DataFrame | pd.Series | np.ndarray | list | tuple):
+    if X is None or isinstance(X, pd.DataFrame | np.ndarray | list | tuple):
         return X
+    if isinstance(getattr(X, "dtype", None), pd.ArrowDtype):
+        return _of_arrow_dtype(X, name)
     libraries = {base.__module__.partition(".")[0] for base in type(X).__mro__}
-    if "pandas" in libraries:  # an Index or an array
+    if "pandas" in libraries:  # a Series, an Index or an array
         return X
     if "polars" in libraries:
         if hasattr(X, "collect"):
@@ -109,23 +111,35 @@ def _of_arrow(X: Any, name: str) -> Any:
             f"{name} is a {type(X).__name__}, an Arrow table, which only pyarrow can read: install it, or pass a "
             "pandas or polars DataFrame"
         ) from error
-    if isinstance(X, pa.Table | pa.RecordBatch):
-        return pa.table(X).to_pandas()
-    column = X if isinstance(X, pa.Array | pa.ChunkedArray) else pa.chunked_array(X)
-    if column is not X and pa.types.is_struct(column.type):
-        return pa.table(X).to_pandas()
-    if pa.types.is_dictionary(column.type) and column.type.ordered:
+    column = X if isinstance(X, pa.Array | pa.ChunkedArray) else None
+    if column is None and not isinstance(X, pa.Table | pa.RecordBatch):
+        column = pa.chunked_array(X)
+        column = None if pa.types.is_struct(column.type) else column
+    if column is not None:
         _check_order(column, name)
-    missing = column.null_count > 0
-    if missing and pa.types.is_integer(column.type):
-        return pd.Series(pd.array(column.to_pylist(), dtype="Int64"))
-    if missing and pa.types.is_boolean(column.type):
-        return pd.Series(pd.array(column.to_pylist(), dtype="boolean"))
-    return column.to_pandas()
+        if column.null_count > 0:  # which would make floats or objects of them
+            if pa.types.is_integer(column.type):
+                return pd.Series(pd.array(column.to_pylist(), dtype="Int64"))
+            if pa.types.is_boolean(column.type):
+                return pd.Series(pd.array(column.to_pylist(), dtype="boolean"))
+    try:
+        return (pa.table(X) if column is None else column).to_pandas()
+    except (pa.ArrowException, ValueError) as error:
+        raise ValueError(f"{name} cannot be read as a table of pandas: {error}") from error
+
+
+def _of_arrow_dtype(X: Any, name: str) -> Any:
+    """Return a column of pandas that holds an Arrow array; levels as a categorical."""
+    if not hasattr(X.dtype.pyarrow_dtype, "ordered"):
+        return X
+    column = _of_arrow(getattr(X, "array", X).__arrow_array__(), name)
+    return pd.Series(column.array, index=getattr(X, "index", None), name=getattr(X, "name", None))
 
 
 def _check_order(column: Any, name: str) -> None:
     """Raise if the chunks of an ordered dictionary do not agree on the order."""
+    if not getattr(column.type, "ordered", False):
+        return
     chunks = [chunk.dictionary.to_pylist() for chunk in getattr(column, "chunks", [])]
     longest: list[Any] = max(chunks, key=len, default=[])
     for levels in chunks:

@@ -288,7 +288,7 @@ def _read(y: Any, name: str) -> tuple[np.ndarray, str, str, tuple[Any, ...] | No
             kind = "enum"
         elif polars_type == "Categorical":
             y = pd.Categorical(y.to_list())
-        elif polars_type in ("String", "Boolean") or y.null_count():
+        elif polars_type in ("String", "Boolean", "Int128", "UInt128") or y.null_count():
             y = y.to_list()
         else:
             y = y.to_numpy()

@@ -118,6 +118,26 @@ def test_factors_of_arrow_and_xarray():
     assert learn(pa.table({"size": ["b", "a"]}))[0].names == ("size=a", "size=b")
 
 
+def arrow_column(values):
+    return pd.DataFrame({"a": pd.array(values, dtype=pd.ArrowDtype(values.type))})
+
+
+@pytest.mark.parametrize(
+    ("X", "expected"),
+    [
+        (arrow_column(pa.array([True, False])), [[1], [0]]),
+        (arrow_column(pa.array(["u", "v"]).dictionary_encode()), [[1, 0], [0, 1]]),
+        (arrow_column(pa.array(["u", "v"])), [[1, 0], [0, 1]]),
+        (arrow_column(pa.array([1, 2])), [[1], [2]]),
+        (pa.table({"a": [True, False]}), [[1], [0]]),
+        (pa.table({"a": pa.array(["v", "u"], pa.large_string())}), [[0, 1], [1, 0]]),
+        (pl.DataFrame({"a": pl.Series([1, 2], dtype=pl.Int128)}), [[1], [2]]),
+    ],
+)
+def test_types_of_arrow(X, expected):
+    np.testing.assert_array_equal(learn(X)[1], expected)
+
+
 def ordered(codes, levels=("low", "mid", "high")):
     return pa.DictionaryArray.from_arrays(codes, list(levels), ordered=True)
 
@@ -130,6 +150,7 @@ def ordered(codes, levels=("low", "mid", "high")):
         pa.chunked_array([ordered([1, None], ["low", "mid"]), ordered([0])]),
         xr.DataArray(pd.Categorical(["mid", None, "low"], ["low", "mid", "high"], ordered=True)),
         pl.Series(["mid", None, "low"], dtype=pl.Enum(["low", "mid", "high"])),
+        pd.Series(ordered([1, None, 0]), dtype=pd.ArrowDtype(ordered([0]).type)),
     ],
 )
 def test_the_order_of_labels_is_kept(y):
@@ -159,6 +180,7 @@ def test_numbers_of_arrow_keep_their_type_around_missing_ones():
     assert labels.decode([0, -1]).tolist() == [1, pd.NA]
     assert encode(pa.array([True, None, False])).dtype == "boolean"
     assert encode(pa.array([1, 2, 1])).dtype == "int64"
+    assert encode(pl.Series([1, 2, 1], dtype=pl.Int128)).categories == (1, 2)
     assert encode(pa.array(["b", "a"]), categories=pa.array(["b", "a"])).categories == ("b", "a")
 
 
@@ -204,6 +226,17 @@ DATA = "X is a PyTensor variable, such as pm.Data makes, .*pass the numbers them
             "X has more than one column named 'a'",
         ),
         (lambda f: pa.table({"a": [1, None]}), ValueError, "'a' has 1 missing value.*in row 1"),
+        (
+            lambda f: pa.table({"a": pa.DictionaryArray.from_arrays([0], pa.array(["x", None]))}),
+            ValueError,
+            "X cannot be read as a table of pandas: ",
+        ),
+        (lambda f: pl.DataFrame({"a": [{"x": 1}]}), TypeError, "'a' is not numeric .mixed"),
+        (
+            lambda f: pl.DataFrame({"a": pl.Series([[1, 2]], dtype=pl.Array(pl.Int64, 2))}),
+            TypeError,
+            "'a' is not numeric .mixed",
+        ),
         (lambda f: pa.table({"a": [True, None]}), ValueError, "'a' has 1 missing value.*in row 1"),
     ],
 )
