@@ -92,7 +92,9 @@ def test_models_without_a_version_for_jax(jax, wine):
 
     with pm.Model() as model:
         pmo.Ordinal("y", pm.Normal("x"), [-1.0, 1.0], link=Other(), observed=1)
-    with pytest.raises(NotImplementedError, match=r"'other' has no version for JAX .*probit, logit"):
+    with pytest.raises(
+        NotImplementedError, match=r"'other' has no version for JAX .*probit, logit"
+    ):
         get_jaxified_logp(model)
 
 
