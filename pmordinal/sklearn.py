@@ -50,7 +50,8 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
     categories : sequence, optional
         All labels from lowest to highest, the unobserved ones included. Default is the order of an
         ordered categorical, else the sorted labels, as everywhere in scikit-learn: text is then in
-        alphabetical order.
+        alphabetical order, with a `LabelOrderWarning`. Pass it under meta-estimators that encode
+        labels: their codes are read back by it.
     rule : {"mode", "median"} or array-like, shape (r, r), default "mode"
         How `predict` picks a class, see `OrdinalFit.predict`.
     starts : int, default 1
@@ -82,9 +83,9 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
     Notes
     -----
     Tables may have categorical and text columns, which become one column a level. Labels must not
-    be missing: for unlabelled rows use `pmordinal.gp_model`. Metrics of scikit-learn that take
-    probabilities (``"neg_log_loss"``, ``"roc_auc_ovr"``) read their columns in sorted order, so
-    with an order of your own pass them integers, or use `pmordinal.scores`.
+    be missing: for unlabelled rows use `pmordinal.gp_model`. scikit-learn's metrics take the columns
+    of `predict_proba` to be sorted, and so they are; from lowest to highest they are in
+    ``fit_.predict(X)``, which is what `pmordinal.scores` takes.
 
     Examples
     --------

@@ -69,6 +69,7 @@ def read_target(y: Any, categories: Iterable[Any] | None, *, may_be_codes: bool 
     >>> target.classes.tolist(), target.positions.tolist(), target.labels.codes.tolist()
     (['high', 'low'], [1, 0], [0, 1])
     """
+    is_plain = isinstance(y, np.ndarray) and y.dtype == np.intp  # what encoders return
     y = _one_column(y)
     if categories is not None:
         categories = check_categories(categories)
@@ -76,7 +77,6 @@ def read_target(y: Any, categories: Iterable[Any] | None, *, may_be_codes: bool 
     if declares_order(y) or (has_levels and categories is not None):
         labels = encode(y, categories)
     else:
-        is_plain = isinstance(y, np.ndarray) and y.dtype == np.intp  # what encoders return
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
@@ -96,14 +96,17 @@ def read_target(y: Any, categories: Iterable[Any] | None, *, may_be_codes: bool 
 
 
 def _one_column(y: Any) -> Any:
-    """Return the column of a table that has only one, with its order if it has one."""
+    """Return the column of a table that has only one, with its order and type."""
     y = as_pandas(y, "y")
-    if is_polars(y) and hasattr(y, "dtype"):  # an Enum knows its order
-        return column_values(y)
     if hasattr(y, "columns") and len(y.columns) == 1:
-        column = y[y.columns[0]]
         column_or_1d(np.asarray(y), warn=True)  # scikit-learn's own words
-        return column
+        y = y[y.columns[0]]
+    if is_polars(y) and hasattr(y, "dtype"):  # an Enum knows its order
+        y = column_values(y)
+    dtype = getattr(y, "dtype", None)
+    if isinstance(dtype, pd.api.extensions.ExtensionDtype) and hasattr(dtype, "numpy_dtype"):
+        if not pd.isna(y).any():  # scikit-learn would make floats of nullable integers
+            y = np.asarray(y, dtype=dtype.numpy_dtype)
     return y
 
 

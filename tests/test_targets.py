@@ -71,6 +71,9 @@ def test_types_of_levels_survive():
     bins = pd.cut([0.5, 1.5, 2.5], [0, 1, 2, 3])
     assert read_target(bins, None).classes.tolist() == list(bins.categories)
     assert read_target(np.array([True, False]), None).classes.dtype == bool
+    assert read_target(pd.Series([1, 2], dtype="Int64"), None).classes.dtype == np.int64
+    with pytest.raises(ValueError, match="contains NaN"):
+        read_target(pd.Series([1, 2, None], dtype="Int64"), None)
 
 
 @pytest.mark.parametrize("y", [WORDS, pd.Categorical(WORDS), pd.Series(WORDS, dtype="string")])

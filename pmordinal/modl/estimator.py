@@ -23,6 +23,8 @@ class TableEstimator(BaseEstimator):
     """
 
     grids_: dict[str, Grid]
+    names_: list[str]
+    _is_named: bool
     starts: int
     random_state: int | None
     n_jobs: int | None
@@ -46,6 +48,15 @@ class TableEstimator(BaseEstimator):
                 )
         columns = as_columns(X)
         validate_data(self, X, skip_check_array=True, reset=reset)
+        is_table = hasattr(X, "columns")
+        if reset:
+            self._is_named = is_table
+        elif is_table and self._is_named and list(columns) != self.names_:
+            # scikit-learn looks at names only where they are all text
+            raise ValueError(
+                f"the columns of X must be those of fit, {self.names_[:5]}, in the same order, got "
+                f"{list(columns)[:5]}: select them by name"
+            )
         if len(next(iter(columns.values()))) == 0:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         return columns
@@ -60,6 +71,9 @@ class TableEstimator(BaseEstimator):
             )
         columns = self._columns(X, reset=True)
         y = as_pandas(y, "y")
+        if hasattr(y, "columns") and len(y.columns) == 1:
+            column_or_1d(np.asarray(y), warn=True)  # scikit-learn's own words
+            y = y[y.columns[0]]  # an ordered categorical stays one
         if not hasattr(y, "dtype") or np.ndim(y) != 1:
             y = column_or_1d(np.asarray(y), warn=True)
         values, labels = encode_target(y)

@@ -74,3 +74,26 @@ def test_missing_target_rows_are_left_out(data):
         model = RankRegressor("nb").fit(X, holes)
     again = RankRegressor("nb").fit(X[~np.isnan(holes)], y[~np.isnan(holes)])
     np.testing.assert_allclose(model.predict(X), again.predict(X))
+
+
+def test_columns_with_numbers_for_names_keep_their_order():
+    """scikit-learn compares names only where they are text; going by position would mix columns up."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(80, 2)))
+    model = RankRegressor().fit(X, X[0])
+    assert model.predict(X).shape == (80,)
+    for wrong in (X[[1, 0]], X.rename(columns={0: 5})):
+        with pytest.raises(ValueError, match=r"columns of X must be those of fit, \['0', '1'\]"):
+            model.predict(wrong)
+
+
+@pytest.mark.parametrize("estimator", [RankRegressor, MODLDiscretizer])
+def test_target_in_a_table_of_one_column(estimator):
+    x = np.linspace(0.0, 1.0, 60)[:, None]
+    words = pd.Categorical.from_codes(np.arange(60) // 20, ["low", "medium", "high"], ordered=True)
+    with pytest.warns(UserWarning, match="column-vector y was passed"):
+        table = estimator().fit(x, pd.DataFrame({"y": words}))
+    column = estimator().fit(x, words)
+    np.testing.assert_array_equal(
+        table.grids_["x0"].probabilities(), column.grids_["x0"].probabilities()
+    )
