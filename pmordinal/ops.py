@@ -10,12 +10,9 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, Self
 
-import numba
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.gradient import DisconnectedType, disconnected_type, grad_not_implemented
-from pytensor.graph import Apply, Op
-from pytensor.link.numba.dispatch.basic import get_numba_type, numba_funcify, numba_njit
+from pytensor.graph import Apply
 
 from pmordinal.engines import Engine
 from pmordinal.features import Features
@@ -24,67 +21,14 @@ from pmordinal.labels import Labels
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.linalg import factor_psd
 from pmordinal.links import Link
+from pmordinal.nodes import NumpyOp, ProblemOp, ValueWithGradient
 from pmordinal.objectives import OBJECTIVES
 from pmordinal.posterior import Gradient, Posterior, Start
 from pmordinal.smoothing import interval_terms
-from pmordinal.starts import Starts
+from pmordinal.starts import Chains, Memory
 from pmordinal.threads import blas_threads
 
 SELECTING = threading.Lock()
-KEPT = 1024  # results, more than the steps of a trajectory
-LONGEST = 8000  # bytes of parameters, above which results are too large to keep
-
-
-class NumpyOp(Op):
-    """Op that works in vectorised NumPy or BLAS: compiled graphs call its `perform`."""
-
-    def __str__(self) -> str:
-        """Return the name alone: the data do not belong in graphs and error messages.
-
-        PyTensor writes one of its own for every class with `__props__` that does not repeat this one.
-        """
-        return type(self).__name__
-
-
-@numba_funcify.register(NumpyOp)
-def _numba_numpy_op(op, node, **kwargs):
-    op.prepare_node(node, None, None, "py")
-    signature = numba.types.Tuple([get_numba_type(out.type) for out in node.outputs])
-    single = len(node.outputs) == 1
-
-    def call(inputs):
-        storage = [[None] for _ in node.outputs]
-        op.perform(node, inputs, storage)
-        return tuple(cell[0] for cell in storage)
-
-    @numba_njit
-    def perform(*inputs):
-        with numba.objmode(ret=signature):
-            ret = call(inputs)
-        return ret[0] if single else ret
-
-    return perform
-
-
-class ValueWithGradient(NumpyOp):
-    """Op whose outputs are a value and, after it, its derivative by each differentiable input."""
-
-    n_differentiable: int
-
-    def connection_pattern(self, node):
-        """Connect every output with the differentiable inputs, also the gradients (see pullback)."""
-        rows = [[True] * len(node.outputs)] * self.n_differentiable
-        return rows + [[False] * len(node.outputs)] * (len(node.inputs) - self.n_differentiable)
-
-    def pullback(self, inputs, outputs, cotangents):
-        """Multiply the stored derivatives with the value's cotangent."""
-        if any(not isinstance(c.type, DisconnectedType) for c in cotangents[1:]):
-            message = f"second derivatives of {self} are not implemented"
-            differentiable = enumerate(inputs[: self.n_differentiable])
-            grads = [grad_not_implemented(self, i, x, message) for i, x in differentiable]
-        else:
-            grads = [cotangents[0] * out for out in outputs[1:]]
-        return grads + [disconnected_type()] * (len(inputs) - len(grads))
 
 
 class IntervalLogProb(ValueWithGradient):
@@ -127,21 +71,6 @@ class IntervalLogProb(ValueWithGradient):
         )
         for cell, value in zip(outputs, results, strict=True):
             cell[0] = np.asarray(value, dtype="float64")
-
-
-class ProblemOp(NumpyOp):
-    """Op of a problem: data and what is computed from them once.
-
-    Parameters
-    ----------
-    problem : hashable
-    """
-
-    __props__ = ("problem",)
-    __str__ = NumpyOp.__str__
-
-    def __init__(self, problem):
-        self.problem = problem
 
 
 class LinkQuantile(NumpyOp):
@@ -189,7 +118,7 @@ class PriorLatent(ProblemOp):
 
     def make_node(self, z, *values):
         """Take white noise and the kernel's parameters."""
-        return Apply(self, [z, *map(pt.as_tensor, values)], [z.type()])
+        return self.node([z, *map(pt.as_tensor, values)], [z.type()])
 
     def infer_shape(self, node, shapes):
         """Give the output the shape of the noise."""
@@ -228,7 +157,7 @@ class Problem:
     is_optimised : bool
         Whether it is an optimiser that asks for the objective, rather than a sampler.
     cache : dict
-        Holds the solutions found, for warm starts, and the engine with what it has selected.
+        Holds what was found, for warm starts, and the engine with what it has selected.
     """
 
     kernel: Kernel
@@ -244,6 +173,11 @@ class Problem:
     is_optimised: bool = False
     cache: dict[str, Any] = field(default_factory=dict, repr=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Take along what was selected; in another process nothing has been found yet."""
+        kept = {key: value for key, value in self.cache.items() if key == "engine"}
+        return self.__dict__ | {"cache": kept}
+
     @property
     def y(self) -> np.ndarray:
         """Class codes of the labelled rows, shape (n,)."""
@@ -253,7 +187,9 @@ class Problem:
         likelihood = OrdinalLikelihood(thresholds, float(noise), self.link)
         return Gram(self.kernel, self.X, values), likelihood
 
-    def posterior(self, values, thresholds, noise, y, loosely: bool = False) -> Posterior:
+    def posterior(
+        self, values, thresholds, noise, y, loosely: bool = False, memory: Memory | None = None
+    ) -> Posterior:
         """Run the engine at the given parameters, from where earlier solutions say.
 
         Parameters
@@ -263,15 +199,18 @@ class Problem:
         loosely : bool
             Whether the objective is all that is asked for, and by a sampler: the engine then is no more exact than
             that needs, once there are solutions enough to predict the next one.
+        memory : Memory, optional
+            What was found before; default is what anybody has found.
         """
         gram, likelihood = self._at(values, thresholds, noise)
         with SELECTING:  # chains that share the problem share what is selected
             if "engine" not in self.cache:
                 self.cache["engine"] = self.engine.select(gram, y, likelihood)
-        engine, starts = self.cache["engine"], self._starts(y)
+        engine = self.cache["engine"]
+        memory = self._memory(y) if memory is None else memory
         scales = np.concatenate([*map(np.ravel, gram.values), [likelihood.noise]])
         parameters = np.concatenate([np.arcsinh(1e3 * scales), thresholds])  # as good as logarithms
-        start, is_predicted = starts.predict(parameters)
+        start, is_predicted = memory.predict(parameters)
         if loosely and is_predicted:
             engine = engine.loosened(self.objective, sampled=True)
         posterior = engine(gram, y, likelihood, start)
@@ -279,22 +218,16 @@ class Problem:
             posterior = engine(gram, y, likelihood)
         if posterior.status.converged:
             missed = posterior.status.iterations > engine.fewest_iterations
-            starts.add(parameters, posterior.start, missed)
+            memory.add(parameters, posterior.start, missed)
         return posterior
 
-    def _starts(self, y) -> Starts:
-        """Return the solutions found for these labels; what was found for others is forgotten."""
-        known, starts = self.cache.get("starts", (None, None))
-        if known is not y and not np.array_equal(known, y):
-            known, starts = y, Starts(starts.last if starts else None)
-            self.cache["starts"] = known, starts
-            self.cache.pop("recent", None)
-        return starts
+    def _memory(self, y) -> Memory:
+        """Return what anybody has found for these labels."""
+        return self.cache.setdefault("memory", Memory()).of(y)
 
     def begin_from(self, start: Start | None) -> None:
         """Forget earlier solutions but for this one, so that what comes next does not depend on them."""
-        self.cache["starts"] = self.y, Starts(start)
-        self.cache.pop("recent", None)
+        self.cache["memory"] = Memory(start)
 
     def select(
         self,
@@ -308,36 +241,35 @@ class Problem:
         """Let the engine choose at the given parameters what it holds fixed from now on."""
         gram, likelihood = self._at(values, thresholds, noise)
         self.cache["engine"] = self.engine.select(gram, y, likelihood, turn, report)
-        self.cache.pop("recent", None)
+        self._memory(y).results.clear()
 
     def loosened(self) -> Self:
         """Return the problem for an optimiser, its engine no more exact than the objective needs."""
         engine = self.engine.loosened(self.objective)
         return replace(self, engine=engine, is_optimised=True, cache={})
 
-    def evaluate(self, values, thresholds, noise, y) -> tuple[float, Gradient]:
+    def evaluate(
+        self, values, thresholds, noise, y, memory: Memory | None = None
+    ) -> tuple[float, Gradient]:
         """Return the objective and its gradient.
 
         A sampler starts each trajectory where it has been in the last one: results are kept for a while.
         """
-        self._starts(y)  # forgets the results for other labels
+        memory = self._memory(y) if memory is None else memory.of(y)
         key = b"".join(x.tobytes() for x in map(np.asarray, (*values, thresholds, noise)))
-        recent = self.cache.setdefault("recent", {})
-        known = recent.get(key)
+        known = memory.recall(key)
         if known is None:
             with blas_threads(len(self.X)):
-                posterior = self.posterior(values, thresholds, noise, y, not self.is_optimised)
+                loosely = not self.is_optimised
+                posterior = self.posterior(values, thresholds, noise, y, loosely, memory)
                 known = OBJECTIVES[self.objective](posterior)
             if known[0] > 0.0 and not posterior.status.converged:
                 raise ArithmeticError("a log probability above zero")
-            if len(recent) >= KEPT:
-                recent.clear()
-            if len(key) <= LONGEST:
-                recent[key] = known
+            memory.keep(key, known)
         return known
 
 
-class OrdinalEvidence(ValueWithGradient):
+class OrdinalEvidence(ProblemOp, ValueWithGradient):
     """An engine's objective as a function of kernel parameters, thresholds and noise.
 
     Parameters
@@ -346,11 +278,8 @@ class OrdinalEvidence(ValueWithGradient):
         Data, covariance, engine and objective.
     """
 
-    __props__ = ("problem",)
-    __str__ = NumpyOp.__str__
-
     def __init__(self, problem: Problem):
-        self.problem = problem
+        super().__init__(problem)
         self.n_differentiable = len(problem.kernel.parameters) + 2
 
     def make_node(self, *inputs):
@@ -358,24 +287,26 @@ class OrdinalEvidence(ValueWithGradient):
         *floats, y = inputs
         floats = [pt.cast(pt.as_tensor(x), "float64") for x in floats]
         outputs = [pt.scalar(dtype="float64"), *(x.type() for x in floats)]
-        return Apply(self, [*floats, pt.cast(pt.as_tensor(y), "int64")], outputs)
+        return self.node([*floats, pt.cast(pt.as_tensor(y), "int64")], outputs)
 
     def infer_shape(self, node, shapes):
         """Give each gradient its input's shape."""
         return [(), *shapes[: self.n_differentiable]]
 
     def prepare_node(self, node, storage_map, compute_map, impl):
-        """Forget earlier solutions: a function does not depend on those compiled before it."""
-        self.problem.begin_from(None)
+        """Begin without memory: a function does not depend on those compiled before it."""
+        super().prepare_node(node, storage_map, compute_map, impl)
+        node.tag.chains = Chains()
 
     def perform(self, node, inputs, outputs):
         """Run the engine; where it breaks down the value is −∞, which samplers reject."""
         *values, thresholds, noise, y = inputs
-        results = None
+        problem, results = self.problem, None
         if noise > 0 and _usable(inputs[:-1]) and (thresholds[1:] > thresholds[:-1]).all():
             try:
                 with np.errstate(all="ignore"):  # what overflows is found below, and rejected
-                    value, gradient = self.problem.evaluate(values, thresholds, noise, y)
+                    memory = None if problem.is_optimised else node.tag.chains.mine()
+                    value, gradient = problem.evaluate(values, thresholds, noise, y, memory)
             except (np.linalg.LinAlgError, ArithmeticError):  # overflow, or noise² = 0
                 pass
             else:
