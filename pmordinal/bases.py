@@ -23,8 +23,8 @@ from pmordinal.interpreter import SELDOM
 from pmordinal.labels import Labels
 from pmordinal.linalg import half_solve
 from pmordinal.links import Link
+from pmordinal.nodes import ProblemOp
 from pmordinal.numpy_ops import NumpyOp
-from pmordinal.ops import ProblemOp
 from pmordinal.threads import blas_threads
 
 
@@ -79,7 +79,7 @@ class BasisFactor(ProblemOp):
     def make_node(self, w, root):
         """Take the labels' precision and the diagonal of D."""
         inputs = [pt.cast(pt.as_tensor(x), "float64") for x in (w, root)]
-        return Apply(self, inputs, [pt.tensor(dtype="float64", shape=self.problem.gram.shape)])
+        return self.node(inputs, [pt.tensor(dtype="float64", shape=self.problem.gram.shape)])
 
     def infer_shape(self, node, shapes):
         """Give the shape, which is fixed."""
@@ -110,7 +110,7 @@ class BasisFactorPullback(ProblemOp):
 
     def make_node(self, dL, L, w, root):
         """Take the cotangent, the factor and its inputs."""
-        return Apply(self, [dL, L, w, root], [w.type(), root.type()])
+        return self.node([dL, L, w, root], [w.type(), root.type()])
 
     def infer_shape(self, node, shapes):
         """Give each derivative its input's shape."""
@@ -196,7 +196,7 @@ class BasisCoordinates(NumpyOp):
         outputs[0][0] = L.T @ weights - half_solve(L, x)
 
 
-class BasisValues(NumpyOp):
+class BasisValues(ProblemOp):
     """f = Φ weights at the rows.
 
     Parameters
@@ -206,10 +206,12 @@ class BasisValues(NumpyOp):
         Multiply with Φᵀ instead.
     """
 
-    __props__ = ("problem", "transposed")
+    __props__ = ("known", "transposed")
+    __str__ = NumpyOp.__str__
 
     def __init__(self, problem: Basis, transposed: bool = False):
-        self.problem, self.transposed = problem, transposed
+        super().__init__(problem)
+        self.transposed = transposed
 
     def _matrix(self) -> np.ndarray:
         return self.problem.phi.T if self.transposed else self.problem.phi
@@ -217,7 +219,7 @@ class BasisValues(NumpyOp):
     def make_node(self, x):
         """Take a vector."""
         x = pt.cast(pt.as_tensor(x), "float64")
-        return Apply(self, [x], [pt.tensor(dtype="float64", shape=(self._matrix().shape[0],))])
+        return self.node([x], [pt.tensor(dtype="float64", shape=(self._matrix().shape[0],))])
 
     def infer_shape(self, node, shapes):
         """Give the output the number of rows."""

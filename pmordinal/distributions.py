@@ -1,5 +1,7 @@
 """The ordinal likelihood as a PyMC distribution on any predictor."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -8,6 +10,7 @@ from pymc.distributions.shape_utils import rv_size_is_none
 from pytensor.graph import Variable
 
 from pmordinal import checks
+from pmordinal.laws import ByLaw, Law
 from pmordinal.links import Link, get_link
 from pmordinal.ops import IntervalLogProb, LinkQuantile
 
@@ -50,15 +53,14 @@ class Ordinal:
 
     def __new__(cls, name, eta, thresholds, noise=1.0, link: str | Link = "probit", **kwargs):
         """Add the variable to the model on the stack."""
-        link = get_link(link)
-        params = cls._params(eta, thresholds, noise)
-        return pm.CustomDist(name, *params, **cls._functions(link), **kwargs)
+        law = OrdinalLaw(get_link(link))
+        return ByLaw(name, law, *cls._params(eta, thresholds, noise), **kwargs)
 
     @classmethod
     def dist(cls, eta, thresholds, noise=1.0, link: str | Link = "probit", **kwargs):
         """Return the variable without a model."""
-        params = cls._params(eta, thresholds, noise)
-        return pm.CustomDist.dist(*params, **cls._functions(get_link(link)), **kwargs)
+        law = OrdinalLaw(get_link(link))
+        return ByLaw.dist(law, *cls._params(eta, thresholds, noise), **kwargs)
 
     @staticmethod
     def _params(eta, thresholds, noise):
@@ -76,17 +78,24 @@ class Ordinal:
             ) from error
         return [pt.cast(x, "float64") for x in params]
 
-    @staticmethod
-    def _functions(link: Link) -> dict:
-        def dist(eta, thresholds, noise, size):
-            if rv_size_is_none(size):
-                size = pt.broadcast_shape(eta, noise, thresholds[..., 0])
-            return classify(eta + noise * draw_noise(link, size), thresholds)
 
-        def logp(value, eta, thresholds, noise):
-            return ordinal_logp(value, eta, thresholds, noise, link)
+@dataclass(frozen=True)
+class OrdinalLaw(Law):
+    """The law of `Ordinal`, given the predictor, the thresholds and the noise."""
 
-        return {"dist": dist, "logp": logp, "signature": "(),(j),()->()"}
+    name = "Ordinal"
+    signature = "(),(j),()->()"
+    link: Link
+
+    def draw(self, eta, thresholds, noise, size):
+        """Cut noisy predictors at the thresholds."""
+        if rv_size_is_none(size):
+            size = pt.broadcast_shape(eta, noise, thresholds[..., 0])
+        return classify(eta + noise * draw_noise(self.link, size), thresholds)
+
+    def logp(self, value, eta, thresholds, noise):
+        """Return the log probability of class codes."""
+        return ordinal_logp(value, eta, thresholds, noise, self.link)
 
 
 def tensor(name: str, value):

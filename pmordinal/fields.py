@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import disconnected_type
-from pytensor.graph import Apply
 
 from pmordinal.features import Features
 from pmordinal.gram import Gram, Kernel
 from pmordinal.labels import Labels
 from pmordinal.linalg import factor_psd
 from pmordinal.links import Link
-from pmordinal.numpy_ops import NumpyOp
-from pmordinal.ops import ProblemOp
+from pmordinal.nodes import ProblemOp
 from pmordinal.threads import blas_threads
 from pmordinal.whitening import Derivatives, Whitening
 
@@ -74,7 +72,7 @@ class Spectrum(ProblemOp):
         """Take the kernel's parameters."""
         values = [pt.cast(pt.as_tensor(x), "float64") for x in values]
         u = self.problem.whitening.size
-        return Apply(self, values, [pt.tensor(dtype="float64", shape=k) for k in ((u, u), (u,))])
+        return self.node(values, [pt.tensor(dtype="float64", shape=k) for k in ((u, u), (u,))])
 
     def infer_shape(self, node, shapes):
         """Give the shapes, which are fixed."""
@@ -101,7 +99,7 @@ class SpectrumPullback(ProblemOp):
 
     def make_node(self, M, Q, *values):
         """Take that derivative, the basis and the parameters."""
-        return Apply(self, [M, Q, *values], [x.type() for x in values])
+        return self.node([M, Q, *values], [x.type() for x in values])
 
     def infer_shape(self, node, shapes):
         """Give each derivative its parameter's shape."""
@@ -126,7 +124,7 @@ class FieldFunction(ProblemOp):
     def make_node(self, *inputs):
         """Take v, centres, w, Q and s."""
         inputs = [pt.cast(pt.as_tensor(x), "float64") for x in inputs]
-        return Apply(self, inputs, [pt.tensor(dtype="float64", shape=self.shape)])
+        return self.node(inputs, [pt.tensor(dtype="float64", shape=self.shape)])
 
     def infer_shape(self, node, shapes):
         """Give the shape, which is fixed."""
@@ -155,7 +153,7 @@ class FieldFunction(ProblemOp):
         return [*derivatives, disconnected_type()]
 
 
-class FieldPullback(NumpyOp):
+class FieldPullback(ProblemOp):
     """Derivatives of a `FieldFunction`.
 
     Parameters
@@ -166,11 +164,12 @@ class FieldPullback(NumpyOp):
     __props__ = ("function",)
 
     def __init__(self, function: FieldFunction):
+        super().__init__(function.problem)
         self.function = function
 
     def make_node(self, cotangent, *inputs):
         """Take the cotangent and the function's inputs."""
-        return Apply(self, [cotangent, *inputs], [x.type() for x in inputs[:4]])
+        return self.node([cotangent, *inputs], [x.type() for x in inputs[:4]])
 
     def infer_shape(self, node, shapes):
         """Give each derivative its input's shape."""

@@ -1,5 +1,7 @@
 """A Gaussian process with ordinal labels, its latent function integrated out by an engine."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -15,6 +17,7 @@ from pmordinal.distributions import classify, draw_noise, increasing_tensor, pos
 from pmordinal.engines import Engine, get_engine
 from pmordinal.features import Features
 from pmordinal.gram import Kernel, check_columns, lower
+from pmordinal.laws import ByLaw, Law
 from pmordinal.links import Link, get_link
 from pmordinal.observed import is_data
 from pmordinal.ops import OrdinalEvidence, PriorLatent, Problem
@@ -202,33 +205,35 @@ def is_random(op) -> bool:
     return isinstance(op, RandomVariable | SymbolicRandomVariable)
 
 
-def _observed(name: str, problem: Problem, thresholds, noise, **kwargs):
-    parameters = [pt.cast(p, "float64") for p in problem.kernel.parameters]
-    codes = problem.y
-    rows = np.arange(codes.size)  # lends its length to the draws
+@dataclass(frozen=True)
+class EvidenceLaw(Law):
+    """The law of the labels of all rows together, the latent function integrated out.
 
-    def dist(*args):
-        *values, thresholds, noise, rows, _ = args
+    Its parameters are those of the kernel, the thresholds, the noise and a vector that lends its length to the draws.
+    """
+
+    name = "MarginalOrdinal"
+    signature: str
+    of: OrdinalEvidence
+
+    def draw(self, *parameters, size):
+        """Draw the latent function, then labels."""
+        *values, thresholds, noise, rows = parameters
+        problem: Problem = self.of.problem
         z = pm.Normal.dist(0.0, 1.0, size=rows.shape)
         f = PriorLatent(problem)(z, *values)
         return classify(f + noise * draw_noise(problem.link, rows.shape), thresholds)
 
-    def logp(value, *args):
-        *values, thresholds, noise, _ = args
-        return OrdinalEvidence(problem)(*values, thresholds, noise, value)[0]
+    def logp(self, value, *parameters):
+        """Return the engine's objective."""
+        return self.of(*parameters[:-1], value)[0]
 
+
+def _observed(name: str, problem: Problem, thresholds, noise, **kwargs):
+    parameters = [pt.cast(p, "float64") for p in problem.kernel.parameters]
     axes = iter("abcdefghilmopqrstuvwxyz")
     shapes = [",".join(next(axes) for _ in range(p.type.ndim)) for p in parameters]
     signature = ",".join(f"({s})" for s in [*shapes, "j", "", "n"]) + "->(n)"
-    return pm.CustomDist(
-        name,
-        *parameters,
-        thresholds,
-        noise,
-        rows,
-        dist=dist,
-        logp=logp,
-        signature=signature,
-        observed=codes,
-        **kwargs,
-    )
+    law = EvidenceLaw(signature, OrdinalEvidence(problem))
+    parameters += [thresholds, noise, pt.as_tensor(np.arange(problem.y.size))]
+    return ByLaw(name, law, *parameters, observed=problem.y, **kwargs)

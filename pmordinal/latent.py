@@ -42,6 +42,7 @@ from pmordinal.fitted import row_names
 from pmordinal.gram import check_columns, lower
 from pmordinal.interpreter import SELDOM
 from pmordinal.labels import Labels
+from pmordinal.laws import ByLaw, Law
 from pmordinal.links import Link, get_link
 from pmordinal.threads import blas_threads
 from pmordinal.units import warn_of_units
@@ -153,27 +154,31 @@ def _process_values(problem: Process, centres, w):
     """Add the coordinates of the process to the model; return f at the rows."""
     spectrum = Spectrum(problem).make_node(*problem.kernel.parameters).outputs
     parameters = [centres, w, *spectrum]
-
-    def dist(*args):
-        *inputs, index, _ = args
-        return ProcessCoordinates(problem)(pm.Normal.dist(size=index.shape), *inputs)
-
-    def logp(value, *args):
-        return ProcessDensity(problem)(value, *args[:-1])
-
-    def support_point(rv, size, *args):
-        return pt.zeros(problem.whitening.size)
-
-    v = pm.CustomDist(
-        "f_white",
-        *parameters,
-        np.arange(problem.whitening.size),  # lends its length to the draws
-        dist=dist,
-        logp=logp,
-        support_point=support_point,
-        signature="(k),(),(n,n),(n),(n)->(n)",
-    )
+    length = np.arange(problem.whitening.size)  # lends it to the draws
+    v = ByLaw("f_white", ProcessLaw(ProcessDensity(problem)), *parameters, length)
     return ProcessValues(problem)(v, *parameters)
+
+
+@dataclass(frozen=True)
+class ProcessLaw(Law):
+    """The law of a process in its coordinates."""
+
+    name = "ProcessCoordinates"
+    signature = "(k),(),(n,n),(n),(n)->(n)"
+    of: ProcessDensity
+
+    def draw(self, *parameters, size):
+        """Transform white noise."""
+        *inputs, index = parameters
+        return ProcessCoordinates(self.of.problem)(pm.Normal.dist(size=index.shape), *inputs)
+
+    def logp(self, value, *parameters):
+        """Return the log density."""
+        return self.of(value, *parameters[:-1])
+
+    def support_point(self, rv, size, *parameters):
+        """Return the origin."""
+        return pt.zeros(self.of.problem.whitening.size)
 
 
 def _basis(cov, rows: np.ndarray, names: Sequence[str], m, c):
@@ -209,28 +214,30 @@ def _basis_values(problem: Basis, root, centres, w):
     root = pt.cast(root, "float64")
     x = w * root * pt.sum(problem.tally * centres, axis=-1)
     L = BasisFactor(problem)(w, root)
+    v = ByLaw("f_white", BasisLaw(), x, L)
+    return BasisValues(problem)(root * BasisWeights()(v, x, L))
 
-    def dist(x, L, _):
+
+@dataclass(frozen=True)
+class BasisLaw(Law):
+    """The law of the weights of a basis in their coordinates, given x and L."""
+
+    name = "BasisCoordinates"
+    signature = "(n),(n,n)->(n)"
+
+    def draw(self, x, L, size):
+        """Transform white weights."""
         return BasisCoordinates()(pm.Normal.dist(size=x.shape), x, L)
 
-    def logp(value, x, L):
+    def logp(self, value, x, L):
+        """Return the log density of the weights, over |L|."""
         weights = BasisWeights()(value, x, L)
-        norms = pt.sum(weights**2) + problem.phi.shape[1] * np.log(2.0 * np.pi)
+        norms = pt.sum(weights**2) + x.shape[0] * np.log(2.0 * np.pi)
         return -0.5 * norms - pt.sum(pt.log(pt.diagonal(L)))
 
-    def support_point(rv, size, x, L):
+    def support_point(self, rv, size, x, L):
+        """Return the origin."""
         return pt.zeros_like(x)
-
-    v = pm.CustomDist(
-        "f_white",
-        x,
-        L,
-        dist=dist,
-        logp=logp,
-        support_point=support_point,
-        signature="(n),(n,n)->(n)",
-    )
-    return BasisValues(problem)(root * BasisWeights()(v, x, L))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.gradient import DisconnectedType, disconnected_type, grad_not_implemented
 from pytensor.graph import Apply
 
 from pmordinal.engines import Engine
@@ -22,38 +21,16 @@ from pmordinal.labels import Labels
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.linalg import factor_psd
 from pmordinal.links import Link
+from pmordinal.nodes import ProblemOp, ValueWithGradient
 from pmordinal.numpy_ops import NumpyOp
 from pmordinal.objectives import OBJECTIVES
 from pmordinal.posterior import Gradient, Posterior, Start
 from pmordinal.smoothing import interval_terms
-from pmordinal.starts import Starts
+from pmordinal.starts import Chains, Memory
 from pmordinal.threads import blas_threads
 from pmordinal.unsupported import refuse_pointwise_density, refuse_predictive_draws
 
 SELECTING = threading.Lock()
-KEPT = 1024  # results, more than the steps of a trajectory
-LONGEST = 8000  # bytes of parameters, above which results are too large to keep
-
-
-class ValueWithGradient(NumpyOp):
-    """Op whose outputs are a value and, after it, its derivative by each differentiable input."""
-
-    n_differentiable: int
-
-    def connection_pattern(self, node):
-        """Connect every output with the differentiable inputs, also the gradients (see pullback)."""
-        rows = [[True] * len(node.outputs)] * self.n_differentiable
-        return rows + [[False] * len(node.outputs)] * (len(node.inputs) - self.n_differentiable)
-
-    def pullback(self, inputs, outputs, cotangents):
-        """Multiply the stored derivatives with the value's cotangent."""
-        if any(not isinstance(c.type, DisconnectedType) for c in cotangents[1:]):
-            message = f"second derivatives of {self} are not implemented"
-            differentiable = enumerate(inputs[: self.n_differentiable])
-            grads = [grad_not_implemented(self, i, x, message) for i, x in differentiable]
-        else:
-            grads = [cotangents[0] * out for out in outputs[1:]]
-        return grads + [disconnected_type()] * (len(inputs) - len(grads))
 
 
 class IntervalLogProb(ValueWithGradient):
@@ -96,21 +73,6 @@ class IntervalLogProb(ValueWithGradient):
         )
         for cell, value in zip(outputs, results, strict=True):
             cell[0] = np.asarray(value, dtype="float64")
-
-
-class ProblemOp(NumpyOp):
-    """Op of a problem: data and what is computed from them once.
-
-    Parameters
-    ----------
-    problem : hashable
-    """
-
-    __props__ = ("problem",)
-    __str__ = NumpyOp.__str__
-
-    def __init__(self, problem):
-        self.problem = problem
 
 
 class LinkQuantile(NumpyOp):
@@ -158,11 +120,12 @@ class PriorLatent(ProblemOp):
 
     def make_node(self, z, *values):
         """Take white noise and the kernel's parameters."""
-        return Apply(self, [z, *map(pt.as_tensor, values)], [z.type()])
+        return self.node([z, *map(pt.as_tensor, values)], [z.type()])
 
     def prepare_node(self, node, storage_map, compute_map, impl):
         """Refuse what would need draws given the data."""
         refuse_predictive_draws()
+        super().prepare_node(node, storage_map, compute_map, impl)
 
     def infer_shape(self, node, shapes):
         """Give the output the shape of the noise."""
@@ -201,7 +164,7 @@ class Problem:
     is_optimised : bool
         Whether it is an optimiser that asks for the objective, rather than a sampler.
     cache : dict
-        Holds the solutions found, for warm starts, and the engine with what it has selected.
+        Holds what was found, for warm starts, and the engine with what it has selected.
     """
 
     kernel: Kernel
@@ -216,6 +179,11 @@ class Problem:
     start: Mapping[str, np.ndarray] = field(default_factory=dict)
     is_optimised: bool = False
     cache: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Take along what was selected; in another process nothing has been found yet."""
+        kept = {key: value for key, value in self.cache.items() if key == "engine"}
+        return self.__dict__ | {"cache": kept}
 
     @property
     def y(self) -> np.ndarray:
@@ -232,7 +200,9 @@ class Problem:
         likelihood = OrdinalLikelihood(thresholds, float(noise), self.link)
         return Gram(self.kernel, self.X, values), likelihood
 
-    def posterior(self, values, thresholds, noise, y, loosely: bool = False) -> Posterior:
+    def posterior(
+        self, values, thresholds, noise, y, loosely: bool = False, memory: Memory | None = None
+    ) -> Posterior:
         """Run the engine at the given parameters, from where earlier solutions say.
 
         Parameters
@@ -242,15 +212,18 @@ class Problem:
         loosely : bool
             Whether the objective is all that is asked for, and by a sampler: the engine then is no more exact than
             that needs, once there are solutions enough to predict the next one.
+        memory : Memory, optional
+            What was found before; default is what anybody has found.
         """
         gram, likelihood = self._at(values, thresholds, noise)
         with SELECTING:  # chains that share the problem share what is selected
             if "engine" not in self.cache:
                 self.cache["engine"] = self.engine.select(gram, y, likelihood)
-        engine, starts = self.cache["engine"], self._starts(y)
+        engine = self.cache["engine"]
+        memory = self._memory(y) if memory is None else memory
         scales = np.concatenate([*map(np.ravel, gram.values), [likelihood.noise]])
         parameters = np.concatenate([np.arcsinh(1e3 * scales), thresholds])  # as good as logarithms
-        start, is_predicted = starts.predict(parameters)
+        start, is_predicted = memory.predict(parameters)
         if loosely and is_predicted:
             engine = engine.loosened(self.objective, sampled=True)
         posterior = engine(gram, y, likelihood, start)
@@ -258,22 +231,16 @@ class Problem:
             posterior = engine(gram, y, likelihood)
         if posterior.status.converged:
             missed = posterior.status.iterations > engine.fewest_iterations
-            starts.add(parameters, posterior.start, missed)
+            memory.add(parameters, posterior.start, missed)
         return posterior
 
-    def _starts(self, y) -> Starts:
-        """Return the solutions found for these labels; what was found for others is forgotten."""
-        known, starts = self.cache.get("starts", (None, None))
-        if known is not y and not np.array_equal(known, y):
-            known, starts = y, Starts(starts.last if starts else None)
-            self.cache["starts"] = known, starts
-            self.cache.pop("recent", None)
-        return starts
+    def _memory(self, y) -> Memory:
+        """Return what anybody has found for these labels."""
+        return self.cache.setdefault("memory", Memory()).of(y)
 
     def begin_from(self, start: Start | None) -> None:
         """Forget earlier solutions but for this one, so that what comes next does not depend on them."""
-        self.cache["starts"] = self.y, Starts(start)
-        self.cache.pop("recent", None)
+        self.cache["memory"] = Memory(start)
 
     def select(
         self,
@@ -287,36 +254,35 @@ class Problem:
         """Let the engine choose at the given parameters what it holds fixed from now on."""
         gram, likelihood = self._at(values, thresholds, noise)
         self.cache["engine"] = self.engine.select(gram, y, likelihood, turn, report)
-        self.cache.pop("recent", None)
+        self._memory(y).results.clear()
 
     def loosened(self) -> Self:
         """Return the problem for an optimiser, its engine no more exact than the objective needs."""
         engine = self.engine.loosened(self.objective)
         return replace(self, engine=engine, is_optimised=True, cache={})
 
-    def evaluate(self, values, thresholds, noise, y) -> tuple[float, Gradient]:
+    def evaluate(
+        self, values, thresholds, noise, y, memory: Memory | None = None
+    ) -> tuple[float, Gradient]:
         """Return the objective and its gradient.
 
         A sampler starts each trajectory where it has been in the last one: results are kept for a while.
         """
-        self._starts(y)  # forgets the results for other labels
+        memory = self._memory(y) if memory is None else memory.of(y)
         key = b"".join(x.tobytes() for x in map(np.asarray, (*values, thresholds, noise)))
-        recent = self.cache.setdefault("recent", {})
-        known = recent.get(key)
+        known = memory.recall(key)
         if known is None:
             with blas_threads(len(self.X)):
-                posterior = self.posterior(values, thresholds, noise, y, not self.is_optimised)
+                loosely = not self.is_optimised
+                posterior = self.posterior(values, thresholds, noise, y, loosely, memory)
                 known = OBJECTIVES[self.objective](posterior)
             if known[0] > 0.0 and not posterior.status.converged:
                 raise ArithmeticError("a log probability above zero")
-            if len(recent) >= KEPT:
-                recent.clear()
-            if len(key) <= LONGEST:
-                recent[key] = known
+            memory.keep(key, known)
         return known
 
 
-class OrdinalEvidence(ValueWithGradient):
+class OrdinalEvidence(ProblemOp, ValueWithGradient):
     """An engine's objective as a function of kernel parameters, thresholds and noise.
 
     Parameters
@@ -325,11 +291,8 @@ class OrdinalEvidence(ValueWithGradient):
         Data, covariance, engine and objective.
     """
 
-    __props__ = ("problem",)
-    __str__ = NumpyOp.__str__
-
     def __init__(self, problem: Problem):
-        self.problem = problem
+        super().__init__(problem)
         self.n_differentiable = len(problem.kernel.parameters) + 2
 
     def make_node(self, *inputs):
@@ -337,25 +300,27 @@ class OrdinalEvidence(ValueWithGradient):
         *floats, y = inputs
         floats = [pt.cast(pt.as_tensor(x), "float64") for x in floats]
         outputs = [pt.scalar(dtype="float64"), *(x.type() for x in floats)]
-        return Apply(self, [*floats, pt.cast(pt.as_tensor(y), "int64")], outputs)
+        return self.node([*floats, pt.cast(pt.as_tensor(y), "int64")], outputs)
 
     def infer_shape(self, node, shapes):
         """Give each gradient its input's shape."""
         return [(), *shapes[: self.n_differentiable]]
 
     def prepare_node(self, node, storage_map, compute_map, impl):
-        """Forget earlier solutions: a function does not depend on those compiled before it."""
+        """Begin without memory: a function does not depend on those compiled before it."""
         refuse_pointwise_density()
-        self.problem.begin_from(None)
+        super().prepare_node(node, storage_map, compute_map, impl)
+        node.tag.chains = Chains()
 
     def perform(self, node, inputs, outputs):
         """Run the engine; where it breaks down the value is −∞, which samplers reject."""
         *values, thresholds, noise, y = inputs
-        results = None
+        problem, results = self.problem, None
         if noise > 0 and _usable(inputs[:-1]) and (thresholds[1:] > thresholds[:-1]).all():
             try:
                 with np.errstate(all="ignore"):  # what overflows is found below, and rejected
-                    value, gradient = self.problem.evaluate(values, thresholds, noise, y)
+                    memory = None if problem.is_optimised else node.tag.chains.mine()
+                    value, gradient = problem.evaluate(values, thresholds, noise, y, memory)
             except (np.linalg.LinAlgError, ArithmeticError):  # overflow, or noise² = 0
                 pass
             else:

@@ -1,6 +1,7 @@
 """Priors: ordered thresholds that can be drawn from, stated as category probabilities."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pymc as pm
@@ -9,6 +10,7 @@ from pymc.logprob.transforms import Transform
 
 from pmordinal import checks
 from pmordinal.distributions import positive_tensor
+from pmordinal.laws import ByLaw, Law
 from pmordinal.links import Link, get_link
 from pmordinal.ops import IntervalLogProb, LinkQuantile
 
@@ -126,8 +128,11 @@ def thresholds(
             f"concentration must be at least {LEAST:g}, got {concentration}: below, categories of probability "
             "zero would be drawn"
         )
-    scale, unit = positive_tensor("scale", scale), positive_tensor("unit", unit)
-    return InducedDirichlet(name, a, scale, unit, get_link(link), dims=dims)
+    scale, unit = (
+        pt.cast(positive_tensor(key, x), "float64") for key, x in (("scale", scale), ("unit", unit))
+    )
+    law = InducedDirichlet(get_link(link))
+    return ByLaw(name, law, a[:-1], a[-1], scale, unit, transform=Gaps(), dims=dims)
 
 
 def _padded(name, r, first, gaps, dims):
@@ -201,62 +206,50 @@ class Gaps(Transform):
         return pt.sum(self._logarithms(value, mean), axis=-1) + (len(mean) - 1) * pt.log(unit)
 
 
-class InducedDirichlet:
-    """Increasing vector whose category probabilities are Dirichlet distributed.
+@dataclass(frozen=True)
+class InducedDirichlet(Law):
+    """Law of increasing vectors whose category probabilities are Dirichlet distributed.
 
-    Parameters
-    ----------
-    name : str
-    a : ndarray, shape (r,)
-        Dirichlet parameters.
-    scale, unit : tensor_like
-    link : Link
+    Its parameters are the Dirichlet's but for the last, the last, the scale and the unit.
     """
 
-    def __new__(cls, name, a, scale, unit, link: Link, **kwargs):
-        """Add the variable to the model on the stack."""
-        scale, unit = (pt.cast(pt.as_tensor(x), "float64") for x in (scale, unit))
-        params = (a[:-1], a[-1], scale, unit)
-        return pm.CustomDist(name, *params, transform=Gaps(), **cls._functions(link), **kwargs)
+    name = "InducedDirichlet"
+    signature = "(j),(),(),()->(j)"
+    link: Link
 
-    @staticmethod
-    def _functions(link: Link) -> dict:
-        def dist(head, last, scale, unit, size):
-            a = pt.concatenate([head, pt.atleast_1d(last)], axis=-1)
-            return scale * _quantiles(link, pm.Dirichlet.dist(a, size=size))
+    def draw(self, head, last, scale, unit, size):
+        """Draw category probabilities and cut there."""
+        return scale * _quantiles(self.link, pm.Dirichlet.dist(_joined(head, last), size=size))
 
-        def logp(value, head, last, scale, unit):
-            a = pt.concatenate([head, pt.atleast_1d(last)], axis=-1)
-            is_flat = _are_ones(head) and _are_ones(last)
-            k = head.type.shape[-1]
-            valid = pt.constant(
-                np.True_
-            )  # one threshold has no order; an empty graph does not compile
-            if k != 1:
-                valid = pt.all(pt.gt(pt.diff(value, axis=-1), 0), axis=-1)
-                if not is_flat:
-                    steps = pt.arange(value.shape[-1], dtype="float64")
-                    value = pt.switch(valid[..., None], value, steps)
-            density = pt.gammaln(pt.sum(a, -1)) - pt.sum(pt.gammaln(a), -1)
-            density += pt.sum(link.logpdf(value / scale, xp=pt), axis=-1) - k * pt.log(scale)
+    def logp(self, value, head, last, scale, unit):
+        """Return the log density, −∞ where the vector does not increase."""
+        a = _joined(head, last)
+        is_flat = _are_ones(head) and _are_ones(last)
+        k = head.type.shape[-1]
+        valid = pt.constant(np.True_)  # one threshold has no order; an empty graph does not compile
+        if k != 1:
+            valid = pt.all(pt.gt(pt.diff(value, axis=-1), 0), axis=-1)
             if not is_flat:
-                end = pt.full_like(value[..., :1], np.inf)
-                lower = pt.concatenate([-end, value], axis=-1)
-                upper = pt.concatenate([value, end], axis=-1)
-                log_p = IntervalLogProb(link)(0.0, lower, upper, scale)[0]
-                density += pt.sum((a - 1.0) * log_p, axis=-1)
-            return pt.switch(valid, density, -np.inf)
+                steps = pt.arange(value.shape[-1], dtype="float64")
+                value = pt.switch(valid[..., None], value, steps)
+        density = pt.gammaln(pt.sum(a, -1)) - pt.sum(pt.gammaln(a), -1)
+        density += pt.sum(self.link.logpdf(value / scale, xp=pt), axis=-1) - k * pt.log(scale)
+        if not is_flat:
+            end = pt.full_like(value[..., :1], np.inf)
+            lower = pt.concatenate([-end, value], axis=-1)
+            upper = pt.concatenate([value, end], axis=-1)
+            log_p = IntervalLogProb(self.link)(0.0, lower, upper, scale)[0]
+            density += pt.sum((a - 1.0) * log_p, axis=-1)
+        return pt.switch(valid, density, -np.inf)
 
-        def support_point(rv, size, head, last, scale, unit):
-            a = pt.concatenate([head, pt.atleast_1d(last)], axis=-1)
-            return scale * _quantiles(link, a / pt.sum(a))
+    def support_point(self, rv, size, head, last, scale, unit):
+        """Cut at the mean category probabilities."""
+        a = _joined(head, last)
+        return scale * _quantiles(self.link, a / pt.sum(a))
 
-        return {
-            "dist": dist,
-            "logp": logp,
-            "support_point": support_point,
-            "signature": "(j),(),(),()->(j)",
-        }
+
+def _joined(head, last):
+    return pt.concatenate([head, pt.atleast_1d(last)], axis=-1)
 
 
 def _are_ones(x) -> bool:

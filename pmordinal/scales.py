@@ -7,12 +7,15 @@ it is straight.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.distributions.shape_utils import rv_size_is_none
 from pymc.logprob.transforms import Transform
+
+from pmordinal.laws import ByLaw, Law
 
 NAME = "scales"
 PARTS = ("amplitude", "noise")
@@ -40,12 +43,25 @@ def label_scales(means, widths, share):
     >>> [v.name for v in model.free_RVs], [v.name for v in model.deterministics]
     (['share', 'scales'], ['amplitude', 'noise'])
     """
+    parameters = (np.asarray(means, dtype=float), np.asarray(widths, dtype=float), share)
+    both = ByLaw(NAME, ScalesLaw(), *parameters, transform=TotalNoise())
+    return tuple(pm.Deterministic(name, both[k]) for k, name in enumerate(PARTS))
 
-    def dist(means, widths, share, size):
+
+@dataclass(frozen=True)
+class ScalesLaw(Law):
+    """Independent LogNormal amplitude and noise, given means and widths of their logarithms, and the share."""
+
+    name = "LabelScales"
+    signature = "(k),(k),()->(k)"
+
+    def draw(self, means, widths, share, size):
+        """Draw both."""
         size = () if rv_size_is_none(size) else size
         return pm.LogNormal.dist(means, widths, size=(*size, len(PARTS)))
 
-    def logp(value, means, widths, share):
+    def logp(self, value, means, widths, share):
+        """Return the sum of their log densities."""
         # by parts: of a vector's entries the interpreter makes numbers
         parts = ((pt.log(value[..., k]), means[..., k], widths[..., k]) for k in range(2))
         return sum(
@@ -53,21 +69,9 @@ def label_scales(means, widths, share):
             for log, mean, width in parts
         )
 
-    def support_point(rv, size, means, widths, share):
+    def support_point(self, rv, size, means, widths, share):
+        """Return their medians."""
         return pt.exp(means)
-
-    both = pm.CustomDist(
-        NAME,
-        np.asarray(means, dtype=float),
-        np.asarray(widths, dtype=float),
-        share,
-        dist=dist,
-        logp=logp,
-        support_point=support_point,
-        signature="(k),(k),()->(k)",
-        transform=TotalNoise(),
-    )
-    return tuple(pm.Deterministic(name, both[k]) for k, name in enumerate(PARTS))
 
 
 def gathered(model: pm.Model, values: dict, defaults: Mapping) -> dict:

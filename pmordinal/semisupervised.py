@@ -157,10 +157,10 @@ class MatchedProblem(Problem):
         """Return the problem as it is: predictions are not stationary in the sites."""
         return self
 
-    def evaluate(self, values, thresholds, noise, y) -> tuple[float, Gradient]:
+    def evaluate(self, values, thresholds, noise, y, memory=None) -> tuple[float, Gradient]:
         """Return the objective with the matching term, and its gradient."""
         if self.matching.weight == 0.0:
-            return super().evaluate(values, thresholds, noise, y)
+            return super().evaluate(values, thresholds, noise, y, memory)
         with blas_threads(len(self.X)):
             posterior = self.posterior(values, thresholds, noise, y)
             term, slope = self.matching.term(posterior)  # first: the evidence overwrites B⁻¹

@@ -2,7 +2,14 @@
 
 A sampler asks for thousands of solutions, smooth functions of a few parameters. A Gaussian process through some
 hundred of them (kriging) predicts the next one to three digits, where the last one has none.
+
+What is found from a predicted start depends, in its last digits, on what was found before. So that a seed gives the
+same draws again whatever runs beside a chain, each chain has a memory of its own.
 """
+
+import os
+import threading
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
@@ -16,6 +23,10 @@ NUGGET = 1e-8  # what is added to a variance of one
 LARGEST = 10_000  # numbers of a solution, above which it is too large to keep hundreds
 MANY = 100  # parameters, above which there is nothing to predict from
 FAR = 3.0  # distance to the nearest solution, in standard deviations, from which none is trusted
+KEPT = 1024  # results, more than the steps of a trajectory
+LONGEST = 8000  # bytes of parameters, above which results are too large to keep
+FIRST = 16  # evaluations of a chain without memory, no fewer than the chains that may be told apart
+CHAINS = 64  # threads whose memories are kept
 
 
 class Starts:
@@ -81,6 +92,121 @@ class Starts:
         _, weights, info = lapack.dposv(K, solutions - mean, lower=1)
         usable = info == 0 and np.isfinite(weights).all()
         self._process = (centre, scale, points, mean, weights) if usable else None
+
+
+class Memory:
+    """What was found for one vector of labels: solutions to start from, and results by their parameters.
+
+    Parameters
+    ----------
+    last : Start, optional
+        The solution to start from until there are others.
+    """
+
+    def __init__(self, last: Start | None = None) -> None:
+        self.starts = Starts(last)
+        self.results: dict[bytes, Any] = {}
+        self._labels: np.ndarray | None = None
+
+    def of(self, labels: np.ndarray) -> "Memory":
+        """Return the memory for these labels; what was found for others is forgotten."""
+        if self._labels is not labels:
+            if self._labels is not None and not np.array_equal(self._labels, labels):
+                self.forget()
+            self._labels = labels
+        return self
+
+    def forget(self) -> None:
+        """Keep nothing but the last solution."""
+        self.starts, self.results = Starts(self.starts.last), {}
+
+    def recall(self, key: bytes) -> Any:
+        """Return the result for these parameters, None if there is none."""
+        return self.results.get(key)
+
+    def keep(self, key: bytes, result: Any) -> None:
+        """Keep a result for a while."""
+        if len(key) <= LONGEST:
+            if len(self.results) >= KEPT:
+                self.results.clear()
+            self.results[key] = result
+
+    def predict(self, parameters: np.ndarray) -> tuple[Start | None, bool]:
+        """Return where to start, and whether that is a prediction."""
+        return self.starts.predict(parameters)
+
+    def add(self, parameters: np.ndarray, solution: Start, missed: bool) -> None:
+        """Remember a solution; whether its prediction had missed it."""
+        self.starts.add(parameters, solution, missed)
+
+
+class ChainMemory(Memory):
+    """The memory of one chain of a sampler, and in its place that of the next one.
+
+    The first evaluations use no memory: their results are functions of the parameters alone. A sampler may try out the
+    starts of all chains before. The first of them is then asked for again, and all that was asked for in between is
+    where other chains begin. Where one begins, nothing found before counts.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forget()
+
+    def forget(self) -> None:
+        """Keep nothing."""
+        self._begun: dict[bytes, Any] = {}  # results at the starts of chains
+        self._begin(0)
+
+    def _begin(self, count: int) -> None:
+        self.starts, self.results, self._count = Starts(), {}, count
+
+    def recall(self, key: bytes) -> Any:
+        """Return the result for these parameters, None if there is none."""
+        result = self._begun.get(key)
+        if result is None:
+            return super().recall(key)
+        if self._count <= FIRST and len(self._begun) < KEPT:
+            self._begun |= self.results
+        self._begin(1)
+        return result
+
+    def keep(self, key: bytes, result: Any) -> None:
+        """Keep a result, the very first one for good."""
+        self._count += 1
+        if self._count > 1:
+            super().keep(key, result)
+        elif len(key) <= LONGEST:
+            self._begun[key] = result
+
+    def predict(self, parameters: np.ndarray) -> tuple[Start | None, bool]:
+        """Return where to start, and whether that is a prediction."""
+        return super().predict(parameters) if self._count >= FIRST else (None, False)
+
+    def add(self, parameters: np.ndarray, solution: Start, missed: bool) -> None:
+        """Remember a solution, but for the very first, which may have been found long before."""
+        if self._count:
+            super().add(parameters, solution, missed)
+
+
+class Chains:
+    """Memories of the chains that share a function: of threads each its own, and none from another process."""
+
+    def __init__(self) -> None:
+        self._memories: dict[tuple[int, int], ChainMemory] = {}
+
+    def mine(self) -> ChainMemory:
+        """Return the memory of this thread."""
+        key = os.getpid(), threading.get_native_id()
+        memory = self._memories.get(key)
+        if memory is None:
+            memory = self._memories[key] = ChainMemory()
+            for old in list(self._memories)[:-CHAINS]:
+                self._memories.pop(old, None)
+        return memory
+
+    def __reduce__(self):
+        """Leave the memories behind."""
+        return Chains, ()
 
 
 def _covariances(distances: np.ndarray) -> np.ndarray:

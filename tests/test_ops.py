@@ -11,7 +11,7 @@ import pytest
 from pytensor.compile.mode import Mode
 from pytensor.gradient import NullTypeGradError
 
-from pmordinal import features, labels, ops
+from pmordinal import features, labels, starts
 from pmordinal.engines import get_engine
 from pmordinal.gram import lower
 from pmordinal.likelihood import OrdinalLikelihood
@@ -268,7 +268,7 @@ def test_results_are_kept_for_these_labels_and_few_parameters(evidence, monkeypa
     other, _ = task.evaluate([ls], b, s, task.y[::-1].copy())
     assert other != first
     assert task.evaluate([ls], b, s, task.y)[0] == pytest.approx(first)
-    assert len(task.cache["recent"]) == 1
-    monkeypatch.setattr(ops, "LONGEST", 8)
+    assert len(task.cache["memory"].results) == 1
+    monkeypatch.setattr(starts, "LONGEST", 8)
     task.evaluate([1.1 * ls], b, s, task.y)
-    assert len(task.cache["recent"]) == 1
+    assert len(task.cache["memory"].results) == 1

@@ -160,9 +160,9 @@ def test_predictions_save_work_and_leave_the_objective_as_it_is(problem, rng):
 def test_other_labels_have_solutions_of_their_own(problem, rng):
     values, b, s = next(parameters(rng, 1))
     problem.evaluate(values, b, s, problem.y)
-    first = problem.cache["starts"][1]
+    first = problem.cache["memory"].starts
     problem.evaluate(values, b, s, problem.y[::-1].copy())
-    assert problem.cache["starts"][1] is not first
+    assert problem.cache["memory"].starts is not first
 
 
 def test_a_result_asked_for_again_is_not_computed_again(problem, rng, monkeypatch):
