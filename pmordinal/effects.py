@@ -105,6 +105,7 @@ def effects(
     >>> effects(fit, "temperature", "rank").round(1)[["temperature", "mean"]].values.tolist()
     [['cold', 1.4], ['warm', 2.5]]
     """
+    fit = a_fit(fit)
     names, kinds = checks.names("feature", feature), checks.names("kind", kind)
     for each in kinds:
         checks.one_of("kind", each, KINDS)
@@ -266,6 +267,14 @@ def interval_tails(ci_prob: float | None) -> tuple[float, float]:
     return outside, 1.0 - outside
 
 
+def a_fit(source: Any) -> OrdinalFit:
+    """Return a fit as it is, and refuse what has no posterior to average predictions of."""
+    if not isinstance(source, OrdinalFit):
+        hint = ": pass one of its fits" if hasattr(source, "fits") else ", as pmo.fit returns it"
+        raise TypeError(f"fit must be an OrdinalFit, got {type(source).__name__}{hint}")
+    return source
+
+
 def attribute(fit: OrdinalFit, name: str, n_grid: int) -> Attribute:
     """Return where an attribute stands and the values it takes: its levels, or a grid of numbers."""
     where, levels = locate(fit.features, name)
@@ -273,6 +282,7 @@ def attribute(fit: OrdinalFit, name: str, n_grid: int) -> Attribute:
         return Attribute(where, levels, np.eye(len(levels)), numeric=False)
     seen = fit.features.untransform(fit.posterior.gram.X)[:, where.start]
     grid = np.linspace(seen.min(), seen.max(), checks.integer("n_grid", n_grid, minimum=2))
+    grid = np.unique(grid)  # one value if the column is constant
     return Attribute(where, tuple(grid.tolist()), grid[:, None], numeric=True)
 
 
@@ -312,6 +322,8 @@ def fixed(
     features: Features, at: Mapping[str, Any], free: Sequence[str]
 ) -> list[tuple[slice, np.ndarray]]:
     """Return the changes that hold attributes at given values; those in `free` may not be held."""
+    if not isinstance(at, Mapping):
+        raise TypeError(f"at must map attributes to values, got {checks.got(at)}")
     for name in at:
         if name in free:
             raise ValueError(f"at: {name!r} is an attribute that varies, it cannot be held fixed")

@@ -14,6 +14,7 @@ from pmordinal.gp import ONE_VECTOR, MarginalOrdinal, check_thresholds, is_rando
 from pmordinal.interpreter import SmallModel
 from pmordinal.links import Link
 from pmordinal.priors import thresholds as threshold_prior
+from pmordinal.rows import one_name_each
 from pmordinal.scales import NAME as SCALES
 from pmordinal.scales import label_scales
 from pmordinal.units import warn_of_units
@@ -302,7 +303,7 @@ def add_coords(model: pm.Model, X, table, labels) -> None:
     """Name the labelled rows, the attributes, the thresholds and the classes."""
     named = row_index(X)
     if named is not None and named.is_unique:
-        index = named.to_numpy()
+        index = one_name_each(named)
     else:
         index = np.arange(labels.codes.size)
     model.add_coords(

@@ -146,7 +146,7 @@ def table(frame: pd.DataFrame, caption: str = "", bars: str | None = None) -> st
     >>> "<td>0.25</td>" in table(pd.DataFrame({"a": [0.25]}, index=["x"]))
     True
     """
-    words = [all(isinstance(v, str) for v in frame[name]) for name in frame.columns]
+    words = [all(isinstance(v, str) for v in values) for _, values in frame.items()]
     styles = [' class="text"' if word else "" for word in words]
     largest = 1.0 if bars is None else float(frame[bars].max()) or 1.0
     head = [f'<th scope="col">{escape(str(frame.index.name or ""))}</th>']
@@ -175,9 +175,11 @@ def figure(drawn: Figure, caption: str) -> str:
     """Return a matplotlib figure as an image within the page, and close it."""
     buffer = io.BytesIO()
     # no date and fixed ids: the same fit gives the same bytes
-    with plt.rc_context({"svg.hashsalt": "pmordinal"}):
-        drawn.savefig(buffer, format="svg", metadata={"Date": None})
-    plt.close(drawn)
+    try:
+        with plt.rc_context({"svg.hashsalt": "pmordinal"}):
+            drawn.savefig(buffer, format="svg", metadata={"Date": None})
+    finally:
+        plt.close(drawn)
     data = base64.b64encode(buffer.getvalue()).decode()
     return (
         f'<figure><img alt="{escape(caption)}" src="data:image/svg+xml;base64,{data}">'

@@ -2,7 +2,8 @@
 
 import hashlib
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from matplotlib import pyplot as plt
 from pmordinal import modl, tables
 from pmordinal.diagnostics import compare, loo
 from pmordinal.diagnostics.scoring import pointwise_means
+from pmordinal.effects import a_fit
 from pmordinal.fitted import OrdinalFit
 from pmordinal.modl.ranking import ranking_table
 from pmordinal.page import Section, code, columns, figure, heading, page, table, text
@@ -97,9 +99,22 @@ def write_report(
     ...     "Leave-one-out" in Path(f"{folder}/report.html").read_text("utf-8")
     True
     """
-    with tables.whole(Path(path)) as temporary:
+    fit = a_fit(fit)
+    with tables.whole(Path(path)) as temporary, _own_figures():
         html = _page(fit, target, dict(others or {}), dict(failures or {}), source, command)
         temporary.write_text(html, encoding="utf-8")
+
+
+@contextmanager
+def _own_figures() -> Iterator[None]:
+    """Close the figures that are opened meanwhile, also those of a report that fails."""
+    before = set(plt.get_fignums())
+    try:
+        with plt.ioff():
+            yield
+    finally:
+        for number in set(plt.get_fignums()) - before:
+            plt.close(number)
 
 
 def _page(fit: OrdinalFit, target: str, others, failures, source, command) -> str:
@@ -245,10 +260,6 @@ def _curves(fit: OrdinalFit, target: str, by_level: list[str]) -> Section:
         ):
             drawn, ax = plt.subplots(figsize=size, layout="constrained")
             draw(fit, name, ax=ax)
-            ticks = [label.get_text() for label in ax.get_xticklabels()]
-            if any(isinstance(c.levels, tuple) and c.name == name for c in fit.features.columns):
-                crowded = sum(len(t) + 2 for t in ticks) > 50
-                ax.tick_params(axis="x", rotation=40 if crowded else 0)
             blocks.append([figure(drawn, caption)])
         parts += [heading(name), columns(*blocks)]
     if len(by_level) > len(shown):
@@ -287,13 +298,13 @@ def _leave_one_out(fit: OrdinalFit, score, target: str) -> Section:
     worst = np.argsort(score.elpd_i.values)[:LEAST_EXPECTED]
     surprising = pd.DataFrame(
         {
-            target: [names[k] for k in y[worst]],
+            "label": [names[k] for k in y[worst]],
             "its probability": P[worst, y[worst]],
             "predicted": [names[k] for k in guess[worst]],
             "with probability": P[worst, guess[worst]],
         },
         index=pd.Index(fit.index[worst], name="row"),
-    )
+    ).set_axis([target, "its probability", "predicted", "with probability"], axis=1)
     parts = (
         text(
             f"Each label predicted from all others, at the fitted hyperparameters: log score {score.elpd:.2f} ± "
@@ -311,13 +322,14 @@ def _leave_one_out(fit: OrdinalFit, score, target: str) -> Section:
 def _engines(fit: OrdinalFit, others: dict[str, OrdinalFit], failures: dict[str, str]) -> Section:
     parts = []
     if others:
-        compared = compare({fit.engine: fit, **others}, reference=fit.engine)
+        own = f"{fit.engine}, this fit" if fit.engine in others else fit.engine
+        compared = compare({own: fit, **others}, reference=own)
         shown = compared.drop(columns="engine").dropna(axis=1, how="all").T
         shown.index = pd.Index([COMPARED.get(k, str(k).replace("_", " ")) for k in shown.index])
         parts = [
             text(
                 f"The same model fitted by other engines, each with hyperparameters of its own, and distances from "
-                f"{fit.engine}. The evidence of plsor is that of a regression on the labels; that of a sparse basis "
+                f"{own}. The evidence of plsor is that of a regression on the labels; that of a sparse basis "
                 "counts its own labels only, and its leave-one-out score flatters: the other labels chose the basis."
             ),
             table(shown),

@@ -1,18 +1,31 @@
 """Every plot draws the numbers it is given, with the labels of the data."""
 
+from functools import partial
+
+import arviz as az
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 from arviz_plots import PlotCollection
 from matplotlib import pyplot as plt
+from matplotlib.cbook import is_math_text
 from matplotlib.colors import to_hex, to_rgb
+from matplotlib.text import Text
 from scipy.stats import beta, norm
 
 import pmordinal as pmo
 from pmordinal import plots
 from pmordinal.effects import effects
-from pmordinal.plots.base import class_colours, ink_on, spread
+from pmordinal.plots.base import (
+    class_colours,
+    class_legend,
+    ink_on,
+    label_right,
+    name_axis,
+    spread,
+)
+from pmordinal.report import training_table
 
 LEVELS = ["mild", "light", "medium", "strong", "harsh"]
 
@@ -360,3 +373,190 @@ def test_axes_of_the_user_keep_their_title(fit):
     ax.set_title("mine")
     assert plots.plot_latent(fit, "temperature", ax=ax) is ax
     assert ax.get_title() == "mine" and not ax.get_title(loc="left")
+
+
+# awkward data
+
+
+AWKWARD = ["$5–$10", r"$\undefined$", "_a^b{"]
+
+
+@pytest.fixture(scope="module")
+def awkward():
+    """Return names that look like mathematics, a constant column, an only level, rows with two names."""
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame(
+        {r"$\frac$": rng.normal(size=12), "<b>$c$</b>": 3.0, "$g_{$": [r"$\a_{$", ""] * 6},
+        index=pd.MultiIndex.from_product([range(4), list("abc")]),
+    ).assign(only="o")
+    y = pd.Categorical.from_codes(np.arange(12) // 4, AWKWARD, ordered=True)
+    model = pmo.gp_model(X, y, ard=True)
+    return model, pmo.fit(model, progressbar=False)
+
+
+def drawn_texts():
+    figures = [plt.figure(number) for number in plt.get_fignums()]
+    for figure in figures:
+        figure.canvas.draw()
+    return {t.get_text() for figure in figures for t in figure.findobj(Text) if t.get_text()}
+
+
+def as_written(names):
+    return {name.replace("$", r"\$") for name in names}
+
+
+def each_plot(model, fit, tree, features):
+    numeric, constant, factor, only = (column.name for column in fit.features.columns)
+    for feature in features:
+        for stacked in (True, False):
+            yield partial(plots.plot_categories, fit, feature, stacked=stacked)
+        yield partial(plots.plot_effects, fit, feature)
+        yield partial(plots.plot_latent, fit, feature)
+        yield partial(plots.plot_latent, tree, feature)
+    yield partial(plots.plot_categories, fit, [factor, only])
+    yield partial(plots.plot_regions, fit, (numeric, constant), n_grid=5)
+    yield partial(plots.plot_relevance, fit, tree=tree)
+    yield partial(plots.plot_bars, tree, factor)
+    yield partial(plots.plot_calibration, fit, replicates=5)
+    yield partial(plots.plot_residuals, fit, replicates=2)
+    yield partial(plots.plot_prior, model, draws=4)
+    yield partial(plots.plot_engines, pmo.compare({"$a$": fit, "$b_{$": fit}, reference="$a$"))
+    for feature in (numeric, factor):
+        values = training_table(fit)[feature].to_numpy()
+        grid = pmo.modl.fit_grid(values, fit.posterior.y, x_name=feature, y_name=r"$\y$")
+        yield from (partial(plots.plot_grid, grid), grid.plot, grid.plot_cdf)
+    ranking = pmo.modl.rank_predictors(training_table(fit), fit.posterior.y, progressbar=False)
+    yield partial(pmo.modl.plots.plot_ranking, ranking)
+
+
+@pytest.mark.parametrize(
+    "features",
+    [["$g_{$"], pytest.param([r"$\frac$", "<b>$c$</b>", "only"], marks=pytest.mark.slow)],
+)
+def test_every_plot_of_awkward_data(awkward, features):
+    model, fit = awkward
+    tree = fit.to_datatree(draws=20, seed=1)
+    for draw in each_plot(model, fit, tree, features):
+        draw()
+        found = drawn_texts()
+        assert found and not any(is_math_text(text) for text in found), draw
+        plt.close("all")
+
+
+def test_names_are_shown_as_they_are(awkward):
+    fit = awkward[1]
+    ax = plots.plot_categories(fit, "$g_{$")
+    assert {t.get_text() for t in ax.get_legend().get_texts()} == as_written(AWKWARD)
+    assert {t.get_text() for t in ax.get_xticklabels()} == as_written([r"$\a_{$", ""])
+    ax = plots.plot_latent(fit, r"$\frac$")
+    assert set(texts(ax)) == as_written(AWKWARD)
+    assert ax.get_xlabel() == r"\$\frac\$"
+    with plt.rc_context({"text.parse_math": False}):
+        assert plots.plot_latent(fit, r"$\frac$").get_xlabel() == r"$\frac$"
+
+
+def test_a_constant_attribute_is_one_place(awkward):
+    fit = awkward[1]
+    data = effects(fit, "<b>$c$</b>", "probs")
+    assert data["<b>$c$</b>"].tolist() == [3.0] * 3
+    ax = plots.plot_categories(fit, "<b>$c$</b>")
+    heights = [bars[0].get_height() for bars in ax.containers]
+    np.testing.assert_allclose(heights, data["mean"])
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["3"]
+    ax = plots.plot_effects(fit, "only")
+    drawn = np.concatenate([segments(c) for c in ax.collections])
+    np.testing.assert_allclose(drawn[:, 1:], 0.0, atol=1e-12)
+
+
+def test_one_row():
+    X = pd.DataFrame({"x": [2.5], "g": ["a"]})
+    y = pd.Categorical.from_codes([1], ["low", "mid", "high"], ordered=True)
+    fit = pmo.fit(pmo.gp_model(X, y), progressbar=False)
+    for feature in X:
+        for draw in (plots.plot_categories, plots.plot_latent, plots.plot_effects):
+            assert draw(fit, feature).get_xlabel() == feature
+    plots.plot_calibration(fit, replicates=5)
+    plots.plot_residuals(fit, replicates=2)
+
+
+def test_more_classes_than_there_is_room_for():
+    names = [f"class {k}" for k in range(45)]
+    _, ax = plt.subplots(layout="constrained")
+    label_right(ax, np.linspace(0, 1, 45), names)
+    assert texts(ax)[0] == "class 0" and texts(ax)[-1] == "class 44" and len(texts(ax)) < 20
+    name_axis(ax, np.arange(45), names, "rating")
+    ticks = [t.get_text() for t in ax.get_xticklabels()]
+    assert ticks[0] == "class 0" and ticks[-1] == "class 44"
+    assert ax.get_xlabel() == f"rating ({len(ticks)} of 45 named)"
+    _, ax = plt.subplots(layout="constrained")
+    handles = [ax.plot([0, 1], color=colour)[0] for colour in class_colours(45)]
+    class_legend(ax, handles, names, reverse=True)
+    legend = ax.get_legend()
+    said = [t.get_text() for t in legend.get_texts()]
+    assert said[0] == "class 44" and said[-1] == "class 0"
+    assert legend.get_title().get_text() == f"{len(said)} of 45 classes"
+    assert to_hex(legend.get_lines()[0].get_color()) == class_colours(45)[-1]
+
+
+def test_more_panels_than_arviz_draws(rng):
+    probs = rng.dirichlet(np.ones(6), size=12)
+    with az.rc_context({"plot.max_subplots": 2}):
+        collection = plots.plot_calibration(probs, np.arange(12) % 6, replicates=2)
+    assert collection.data["threshold"].values.tolist() == ["0|1", "4|5"]
+    assert collection.viz["figure"].item().get_suptitle().endswith("2 of 5 thresholds")
+
+
+def test_long_names_leave_room():
+    _, ax = plt.subplots(figsize=(5.2, 3.4), layout="constrained")
+    long = [f"{'very ' * 40}{end}" for end in ("bad", "good")]
+    label_right(ax, [0.2, 0.8], long)
+    name_axis(ax, np.arange(2), long, "x " * 100)
+    assert all(text.endswith("bad") or text.endswith("good") for text in texts(ax))
+    drawn_texts()  # matplotlib warns where the axes have no room
+    alike = [f"{'very ' * 20}{k}{' long' * 20}" for k in range(2)]
+    ranking = pd.DataFrame({"level": [0.3, 0.1], "kind": "numeric"}, index=alike)
+    bars = pmo.modl.plots.plot_ranking(ranking).patches
+    assert [bar.get_width() for bar in bars] == [0.1, 0.3]
+    assert len({bar.get_y() for bar in bars}) == 2
+
+
+def test_regions_where_no_threshold_is():
+    X = pd.DataFrame({"a": [1e9] * 4, "b": [1.0, 2.0, 1.0, 2.0]})
+    y = pd.Categorical.from_codes([0, 0, 0, 0], ["low", "high"], ordered=True)
+    fit = pmo.fit(pmo.gp_model(X, y), progressbar=False)
+    ax = plots.plot_regions(fit, n_grid=5)
+    assert np.diff(ax.get_xlim()) > 0 and texts(ax) == []
+    with pytest.raises(ValueError, match="one for each axis, got"):
+        plots.plot_regions(fit, ("a", "a"))
+    with pytest.raises(ValueError, match="n_grid"):
+        plots.plot_regions(fit, n_grid=1)
+    with pytest.raises(TypeError, match="at must map"):
+        plots.plot_regions(fit, at="typical")
+    fit = pmo.fit(pmo.gp_model(X[["b"]], y), progressbar=False)
+    with pytest.raises(ValueError, match="the fit has only"):
+        plots.plot_regions(fit)
+
+
+def test_what_is_no_fit_is_refused(fit, sampled):
+    stack = pmo.stack({"a": fit, "b": fit})
+    for draw in (plots.plot_categories, plots.plot_effects):
+        with pytest.raises(TypeError, match="OrdinalFit, got DataTree"):
+            draw(sampled, "dose")
+        with pytest.raises(TypeError, match="got Stack: pass one of its fits"):
+            draw(stack, "temperature")
+    for draw in (plots.plot_regions, plots.plot_relevance):
+        with pytest.raises(TypeError, match="OrdinalFit, got DataTree"):
+            draw(sampled)
+    for draw in (plots.plot_bars, plots.plot_prior):
+        with pytest.raises(TypeError, match="must be a DataTree or a fit"):
+            draw(stack)
+    with pytest.raises(ValueError, match="combinations need a fit"):
+        plots.plot_latent(sampled, ["dose", "age"])
+    with pytest.raises(ValueError, match="lacks constant_data/X"):
+        plots.plot_latent(sampled.drop_nodes("constant_data"), "dose")
+
+
+def test_engines_without_times():
+    data = pd.DataFrame({"engine": ["ep", "b"], "seconds": [np.nan, np.nan]}, index=["ep", "b"])
+    assert plots.plot_engines(data)[0].get_xscale() == "linear"
+    assert plots.plot_engines(data.assign(seconds=[0.0, 2.0]))[0].get_xscale() == "linear"

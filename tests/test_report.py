@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot as plt
 
 import pmordinal as pmo
 from pmordinal import page
@@ -175,6 +176,61 @@ def test_status_says_what_to_do(fits):
         fit.posterior, status=replace(fit.posterior.status, converged=False, message="damp it")
     )
     assert status(replace(fit, posterior=stuck)) == "the engine did not converge: damp it"
+
+
+def awkward(n, index=None):
+    """Return a table with mark-up in its names, a constant and an only level."""
+    names = {"a <i>$x$": np.arange(n) / 2, "constant": 4.0, "$g": ["<b>&", "$"] * n}
+    table = pd.DataFrame({k: v[:n] if isinstance(v, list) else v for k, v in names.items()}, index)
+    return table.assign(only="o")
+
+
+@pytest.mark.parametrize(
+    "n", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow)]
+)
+def test_report_of_awkward_data(n, tmp_path):
+    index = pd.MultiIndex.from_arrays([np.arange(n) // 2, (["<i>", "b"] * n)[:n]])
+    y = pd.Categorical.from_codes(
+        np.arange(n) * 3 // n, ["$5 <u>", "", "$\\x$", "never"], ordered=True
+    )
+    fit = pmo.fit(pmo.gp_model(awkward(n, index), y), progressbar=False)
+    path = tmp_path / "report.html"
+    pmo.write_report(fit, path, target="predicted", others={"ep": fit})
+    reader = Reader(path.read_text(encoding="utf-8"))  # tags that are not escaped would stay open
+    said = " ".join(reader.text)
+    assert "nan" not in said.lower()
+    assert "0, <i>" in said and "a <i>$x$" in said and "$5 <u>" in said
+    assert "ep, this fit" in said
+    place = reader.text.index("The least expected labels")
+    heads = reader.text[place + 1 : place + 6]
+    assert heads == ["row", "predicted", "its probability", "predicted", "with probability"]
+
+
+def test_reports_leave_no_figures_open(fits, tmp_path, monkeypatch):
+    mine = plt.figure()
+    with pytest.raises(ZeroDivisionError):
+        monkeypatch.setattr("pmordinal.report.plot_latent", lambda *args, **kwargs: 1 / 0)
+        pmo.write_report(fits["ep"], tmp_path / "report.html")
+    assert plt.get_fignums() == [mine.number]
+    plt.close(mine)
+
+
+def test_only_fits_have_reports(fits, tmp_path):
+    with pytest.raises(TypeError, match="OrdinalFit, got DataTree"):
+        pmo.write_report(fits["ep"].to_datatree(draws=2), tmp_path / "report.html")
+
+
+@pytest.mark.slow
+def test_report_of_many_classes(tmp_path):
+    x = np.linspace(0.0, 1.0, 84)
+    y = pd.Categorical.from_codes(
+        np.arange(84) // 2, [f"class {k}" for k in range(42)], ordered=True
+    )
+    fit = pmo.fit(pmo.gp_model(pd.DataFrame({"x": x}), y), progressbar=False)
+    pmo.write_report(fit, tmp_path / "report.html")
+    said = " ".join(Reader((tmp_path / "report.html").read_text(encoding="utf-8")).text)
+    assert "class 0" in said and "class 41" in said
+    assert plt.get_fignums() == []
 
 
 @pytest.mark.slow

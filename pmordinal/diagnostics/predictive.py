@@ -158,6 +158,8 @@ def n_classes(tree: xr.DataTree, *codes: np.ndarray) -> int:
 
 def variable(tree: xr.DataTree, group: str, name: str) -> xr.DataArray:
     """Return a variable of a tree, or say that it is not there."""
+    if not isinstance(tree, xr.DataTree):
+        raise TypeError(f"source must be a DataTree or a fit, got {checks.got(tree)}")
     if group not in tree.children or name not in tree[group]:
         raise ValueError(f"the tree lacks {group}/{name}, which this check needs")
     return tree[group].to_dataset()[name]

@@ -5,11 +5,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from pmordinal import checks
+from pmordinal.lettering import caption
+
 from .grid import Grid
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
+
+WIDTH = 26  # characters of a name beside a picture or under it
 
 
 def _axes(ax: "Axes | None") -> "Axes":
@@ -18,10 +23,6 @@ def _axes(ax: "Axes | None") -> "Axes":
     import matplotlib.pyplot as plt
 
     return plt.subplots(layout="constrained")[1]
-
-
-def _shorten(text: str, width: int = 26) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _span(values: np.ndarray) -> tuple[float, float]:
@@ -74,7 +75,7 @@ def plot_grid(
     if grid.kind == "categorical" or np.isnan(grid.x).all():
         x_edges = np.arange(grid.I + 1, dtype=float)
         points = part + jitter
-        names = [_shorten(v) for v in grid.part_names()]
+        names = [caption(name, WIDTH) for name in grid.part_names()]
         ax.set_xticks(
             x_edges[:-1] + 0.5,
             names,
@@ -102,8 +103,9 @@ def plot_grid(
     if colorbar:
         ax.figure.colorbar(mesh, ax=ax, label="conditional rank density")
     ax.set(
-        xlabel=grid.x_name, ylabel=grid.y_name, xlim=(x_edges[0], x_edges[-1]), ylim=(y_low, y_high)
-    )
+        xlabel=caption(grid.x_name), ylabel=caption(grid.y_name),
+        xlim=(x_edges[0], x_edges[-1]), ylim=(y_low, y_high),
+    )  # fmt: skip
     ax.set_title(f"{grid.I} × {grid.J} cells, level {grid.level:.4f}", pad=14)
     return ax
 
@@ -131,14 +133,14 @@ def plot_rank_cdf(grid: Grid, ax: "Axes | None" = None, *, smoothing: float = 1.
     for row, name, colour in zip(
         grid.rank_cdf(smoothing=smoothing), grid.part_names(), colours, strict=True
     ):
-        ax.plot(edges, row, color=colour, label=_shorten(name))
+        ax.plot(edges, row, color=colour, label=caption(name, WIDTH))
     ax.plot([0, 1], [0, 1], color="0.6", linestyle=":", linewidth=1)
     ax.vlines(edges[1:-1], 0, 1, color="0.85", linewidth=0.8, zorder=0)
     ax.set(
-        xlabel=f"normalised rank of {grid.y_name}", ylabel="cumulative probability",
+        xlabel=f"normalised rank of {caption(grid.y_name)}", ylabel="cumulative probability",
         xlim=(0, 1), ylim=(0, 1),
     )  # fmt: skip
-    ax.legend(title=grid.x_name, fontsize="small", loc="best")
+    ax.legend(title=caption(grid.x_name, WIDTH), fontsize="small", loc="best")
     return ax
 
 
@@ -159,9 +161,11 @@ def plot_ranking(ranking: pd.DataFrame, ax: "Axes | None" = None, *, top: int = 
     matplotlib Axes
     """
     ax = _axes(ax)
-    shown = ranking.head(top).iloc[::-1]
+    shown = ranking.head(checks.integer("top", top, minimum=1)).iloc[::-1]
     colours = np.where(shown["kind"] == "numeric", "tab:blue", "tab:orange")
-    ax.barh([_shorten(str(k)) for k in shown.index], shown["level"], color=colours)
+    y = np.arange(len(shown))  # places, since two long names may look the same
+    ax.barh(y, shown["level"], color=colours)
+    ax.set_yticks(y, [caption(name, WIDTH) for name in shown.index])
     ax.set(xlabel="level (orange: categorical)")
     return ax
 
@@ -223,7 +227,7 @@ def plot_averaged_cdf(
     ax = _axes(ax)
     ranks = np.linspace(0.0, 1.0, 201)
     for k, (value, cdf) in enumerate(zip(x, averaged_rank_cdf(tree, x, ranks), strict=True)):
-        ax.plot(ranks, cdf, color=f"C{k}", label=f"x = {value}")
+        ax.plot(ranks, cdf, color=f"C{k}", label=f"x = {caption(value, WIDTH)}")
         if grid is not None:
             row = grid.rank_cdf(ranks)[grid.part_of([value])[0]]
             ax.plot(ranks, row, color=f"C{k}", linestyle="--", linewidth=1)

@@ -6,7 +6,8 @@ from arviz_plots import PlotCollection, visuals
 
 from pmordinal.diagnostics.checks import predictive_bars
 from pmordinal.fitted import OrdinalFit
-from pmordinal.plots.base import ACCENT, class_colours, panels
+from pmordinal.lettering import caption
+from pmordinal.plots.base import ACCENT, class_colours, name_axis, panels
 
 
 def plot_bars(source: OrdinalFit | xr.DataTree, by=None, **kwargs) -> PlotCollection:
@@ -38,15 +39,15 @@ def plot_bars(source: OrdinalFit | xr.DataTree, by=None, **kwargs) -> PlotCollec
         coords={"plot_axis": list(names.values()), "group": [str(g) for g in groups]},
     )
     collection = panels(data, "group", 2.5, "Observed counts (bars) and what the model predicts")
+    data = collection.data
     collection.map(_bars, "observed", colours=class_colours(len(classes)))
     collection.map(visuals.ci_line_y, "interval", color=ACCENT, width=1.8)
     predicted = data.sel(plot_axis=["x", "mean"]).assign_coords(plot_axis=["x", "y"])
     collection.map(visuals.scatter_xy, "mean", data=predicted, color=ACCENT, size=22)
-    turn = 40 if sum(map(len, classes)) > 18 else 0
     for i, group in enumerate(data["group"].values):
         ax = collection.get_target("count", {"group": group})
-        ax.set_xticks(x[0], classes, rotation=turn)
-        ax.set_title("" if by is None else group, fontsize="medium")
+        name_axis(ax, x[0], classes, "")
+        ax.set_title("" if by is None else caption(group, 30), fontsize="medium")
         ax.set_ylim(bottom=0)
         if i % 4 == 0:
             ax.set_ylabel("rows")

@@ -1,4 +1,4 @@
-"""What all plots share: the palette, where to draw, places along an attribute, labels at line ends.
+"""What all plots share: the palette, where to draw, places along an attribute, names of levels and classes.
 
 The classes take the colours of cividis, which runs from dark to light for every kind of colour vision and in grey
 print; its lightest end is left out, so that lines show on white.
@@ -6,19 +6,26 @@ print; its lightest end is left out, so that lines show on white.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib
 import numpy as np
 import pandas as pd
 import xarray as xr
+from arviz_base import rcParams
 from arviz_plots import PlotCollection
 from matplotlib import pyplot as plt
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from scipy.optimize import isotonic_regression
 
+from pmordinal.lettering import caption, selection
+
 INK, MUTED, FAINT = "0.1", "0.45", "0.85"  # text and data; references; grids
 ACCENT = "#d95f02"  # observed data, beside the blues and yellows of the classes
+MOST_NAMES = 16  # of classes beside a picture; more would be higher than it
+WIDTH = 24  # characters of a name beside a picture or under it
 
 
 def class_colours(n_classes: int) -> list[str]:
@@ -55,8 +62,15 @@ def new_axes(ax: Axes | None, title: str | None = None) -> Axes:
 
 
 def panels(data: xr.Dataset, dim: str, height: float, title: str) -> PlotCollection:
-    """Return ArviZ's collection with one panel for each value of a dimension, four in a row."""
+    """Return ArviZ's collection with one panel for each value of a dimension, four in a row.
+
+    Of more values than ``rcParams["plot.max_subplots"]`` an even selection is drawn, and the title says so.
+    """
     n = data.sizes[dim]
+    shown = selection(n, rcParams["plot.max_subplots"] or n)
+    if len(shown) < n:
+        title = f"{title}: {len(shown)} of {n} {dim}s"
+        data, n = data.isel({dim: shown}), len(shown)
     size = (1.0 + 2.7 * max(min(n, 4), 2), 0.6 + height * -(-n // 4))
     collection = PlotCollection.wrap(
         data,
@@ -89,7 +103,7 @@ class Places:
     x : ndarray, shape (number of values,)
         The values themselves, or 0, 1, … for levels.
     ticks : list of str, optional
-        Names of the levels; None for a numeric attribute.
+        Names of the levels, or the value of a numeric attribute that has only one; None for others.
     title : str
         What the axis shows.
     """
@@ -102,24 +116,24 @@ class Places:
     def of(cls, table: pd.DataFrame, names: Sequence[str]) -> "Places":
         """Return the places of the values in columns `names` of a table of effects."""
         values = table[list(names)].drop_duplicates()
-        if len(names) == 1 and pd.api.types.is_numeric_dtype(values[names[0]]):
+        numeric = len(names) == 1 and pd.api.types.is_numeric_dtype(values[names[0]])
+        if numeric and len(values) > 1:
             return cls(values[names[0]].to_numpy(), None, names[0])
-        ticks = [", ".join(map(str, row)) for row in values.itertuples(index=False)]
+        shown = "{:.6g}".format if numeric else str
+        ticks = [", ".join(map(shown, row)) for row in values.itertuples(index=False)]
         return cls(np.arange(len(ticks), dtype=float), ticks, ", ".join(names))
 
     def label(self, ax: Axes) -> None:
         """Put names and ticks on the x axis."""
-        ax.set_xlabel(self.title)
         if self.ticks is None:
+            ax.set_xlabel(caption(self.title))
             ax.set_xlim(self.x[0], self.x[-1])
         else:
-            ax.set_xticks(self.x, self.ticks)
+            name_axis(ax, self.x, self.ticks, self.title)
             ax.set_xlim(self.x[0] - 0.5, self.x[-1] + 0.5)
 
-    def draw(
-        self, ax: Axes, table: pd.DataFrame, colour, shift: float = 0.0, label: str | None = None
-    ) -> None:
-        """Draw mean and interval: a curve in its band, or points with bars.
+    def draw(self, ax: Axes, table: pd.DataFrame, colour, shift: float = 0.0) -> Artist:
+        """Draw mean and interval: a curve in its band, or points with bars; return the curve or points.
 
         Parameters
         ----------
@@ -129,15 +143,13 @@ class Places:
         colour : colour
         shift : float
             Sideways, for points that would hide each other.
-        label : str, optional
         """
         mean, low, high = (table[name].to_numpy() for name in ("mean", "low", "high"))
         if self.ticks is None:
             ax.fill_between(self.x, low, high, color=colour, alpha=0.22, lw=0)
-            ax.plot(self.x, mean, color=colour, lw=1.8, label=label)
-        else:
-            ax.vlines(self.x + shift, low, high, color=colour, lw=2.0)
-            ax.plot(self.x + shift, mean, "o", color=colour, ms=6, mec="white", label=label)
+            return ax.plot(self.x, mean, color=colour, lw=1.8)[0]
+        ax.vlines(self.x + shift, low, high, color=colour, lw=2.0)
+        return ax.plot(self.x + shift, mean, "o", color=colour, ms=6, mec="white")[0]
 
 
 def dodge(k: int, n: int, width: float = 0.6) -> float:
@@ -152,12 +164,52 @@ def dodge(k: int, n: int, width: float = 0.6) -> float:
 
 
 def label_right(ax: Axes, heights: Sequence[float], names: Sequence[str], colours=None) -> None:
-    """Write names right of the axes at given heights, pushed apart where they would overlap."""
+    """Write names right of the axes at given heights, pushed apart where they would overlap.
+
+    Of more than there is room for, an even selection is written.
+    """
+    shown = selection(len(names), MOST_NAMES)
     low, high = ax.get_ylim()
-    wanted = (np.asarray(heights, dtype=float) - low) / (high - low)
-    for i, height in enumerate(spread(np.clip(wanted, 0.0, 1.0))):
-        colour = INK if colours is None else colours[i]
-        ax.text(1.015, height, names[i], color=colour, va="center", transform=ax.transAxes)
+    wanted = (np.asarray(heights, dtype=float)[shown] - low) / (high - low)
+    for i, height in zip(shown, spread(np.clip(wanted, 0.0, 1.0)), strict=True):
+        colour, name = INK if colours is None else colours[i], caption(names[i], WIDTH)
+        ax.text(1.015, height, name, color=colour, va="center", transform=ax.transAxes)
+
+
+def class_legend(
+    ax: Axes, handles: Sequence[Any], names: Sequence[str], reverse: bool = False
+) -> None:
+    """Write a legend of the classes right of the axes; of more than there is room for, an even selection."""
+    shown = selection(len(names), MOST_NAMES)
+    title = "class" if len(shown) == len(names) else f"{len(shown)} of {len(names)} classes"
+    if reverse:
+        shown = shown[::-1]
+    legend = ax.legend(
+        [handles[i] for i in shown],
+        ["class"] * len(shown),
+        title=title,
+        loc="upper left",
+        bbox_to_anchor=(1, 1),
+        frameon=False,
+    )
+    for text, i in zip(legend.get_texts(), shown, strict=True):
+        text.set_text(
+            caption(names[i], WIDTH)
+        )  # now, since a legend skips names like "" and "_low"
+
+
+def name_axis(ax: Axes, x: np.ndarray, names: Sequence[str], title: str) -> None:
+    """Write names under places on the x axis, turned where they would touch, as many as there is room for."""
+    inches = ax.get_window_extent().width / ax.figure.dpi
+    shown = selection(len(names), max(2, int(6 * inches)))
+    ticks = [caption(names[i], WIDTH) for i in shown]
+    is_crowded = sum(len(tick) + 2 for tick in ticks) > 12 * inches
+    turn: dict[str, Any] = (
+        {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if is_crowded else {}
+    )
+    ax.set_xticks(np.asarray(x, dtype=float)[shown], ticks, **turn)
+    part = "" if len(shown) == len(names) else f" ({len(shown)} of {len(names)} named)"
+    ax.set_xlabel(caption(title) + part)
 
 
 def spread(wanted: np.ndarray, gap: float = 0.055) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Category probabilities along an attribute."""
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from pmordinal.effects import effects
@@ -7,6 +8,7 @@ from pmordinal.fitted import OrdinalFit
 from pmordinal.plots.base import (
     Places,
     class_colours,
+    class_legend,
     dodge,
     ink_on,
     label_right,
@@ -45,31 +47,32 @@ def plot_categories(
     classes = fit.labels.class_names
     colours = class_colours(len(classes))
     if stacked:
-        _stack(ax, places, table["mean"].to_numpy().reshape(-1, len(classes)), colours, classes)
+        drawn = _stack(ax, places, table["mean"].to_numpy().reshape(-1, len(classes)), colours)
     else:
-        for k, name in enumerate(classes):
-            part = table[table["class"] == name]
-            places.draw(ax, part, colours[k], dodge(k, len(classes)), name)
+        parts = [table[table["class"] == name] for name in classes]
+        drawn = [
+            places.draw(ax, part, colours[k], dodge(k, len(classes)))
+            for k, part in enumerate(parts)
+        ]
     places.label(ax)
     ax.set(ylim=(0, 1), ylabel="probability")
     if stacked or places.ticks is not None:
-        ax.legend(
-            title="class", reverse=True, loc="upper left", bbox_to_anchor=(1, 1), frameon=False
-        )
+        class_legend(ax, drawn, classes, reverse=True)
     else:
-        ends = [table.loc[table["class"] == name, "mean"].iloc[-1] for name in classes]
-        label_right(ax, ends, classes, colours)
+        label_right(ax, [part["mean"].iloc[-1] for part in parts], classes, colours)
     return ax
 
 
-def _stack(ax: Axes, places: Places, probs, colours, classes) -> None:
+def _stack(ax: Axes, places: Places, probs: np.ndarray, colours: list[str]) -> list:
+    """Draw the probabilities on top of each other and return what was drawn for each class."""
     tops = probs.cumsum(1)
     bottoms = tops - probs
-    for k, name in enumerate(classes):
+    drawn: list = []
+    for k, colour in enumerate(colours):
         if places.ticks is None:
-            ax.fill_between(places.x, bottoms[:, k], tops[:, k], color=colours[k], label=name, lw=0)
+            drawn.append(ax.fill_between(places.x, bottoms[:, k], tops[:, k], color=colour, lw=0))
             continue
-        ax.bar(places.x, probs[:, k], 0.75, bottoms[:, k], color=colours[k], label=name)
+        drawn.append(ax.bar(places.x, probs[:, k], 0.75, bottoms[:, k], color=colour))
         for i in (probs[:, k] > 0.06).nonzero()[0]:
             ax.text(
                 places.x[i],
@@ -77,5 +80,6 @@ def _stack(ax: Axes, places: Places, probs, colours, classes) -> None:
                 f"{probs[i, k]:.2f}",
                 ha="center",
                 va="center",
-                color=ink_on(colours[k]),
+                color=ink_on(colour),
             )
+    return drawn

@@ -5,9 +5,18 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from pmordinal.effects import effects, locate
+from pmordinal.effects import a_fit, effects, locate
 from pmordinal.fitted import OrdinalFit
-from pmordinal.plots.base import MUTED, Places, class_colours, dodge, label_right, new_axes
+from pmordinal.lettering import caption
+from pmordinal.plots.base import (
+    MUTED,
+    Places,
+    class_colours,
+    class_legend,
+    dodge,
+    label_right,
+    new_axes,
+)
 
 
 def plot_effects(
@@ -31,27 +40,27 @@ def plot_effects(
     -------
     Axes
     """
-    where, levels = locate(fit.features, feature)
+    where, levels = locate(a_fit(fit).features, feature)
     if versus is None:
         column = fit.features.untransform(fit.posterior.gram.X)[:, where.start]
         versus = float(np.median(column)) if levels is None else levels[0]
     table = effects(fit, feature, "probs", versus=versus, **kwargs)
     shown = f"{versus:.3g}" if levels is None else str(versus)
-    if levels is not None:
+    if levels is not None and len(levels) > 1:  # an only level differs from itself by nothing
         table = table[table[feature] != shown]
     places = Places.of(table, [feature])
     classes = fit.labels.class_names
     colours = class_colours(len(classes))
-    ax = new_axes(ax, f"Effect of {feature} on each category")
+    ax = new_axes(ax, f"Effect of {caption(feature, 30)} on each category")
     ax.axhline(0.0, color=MUTED, lw=0.9, zorder=0)
-    for k, name in enumerate(classes):
-        part = table[table["class"] == name]
-        places.draw(ax, part, colours[k], dodge(k, len(classes)), name)
+    parts = [table[table["class"] == name] for name in classes]
+    drawn = [
+        places.draw(ax, part, colours[k], dodge(k, len(classes))) for k, part in enumerate(parts)
+    ]
     places.label(ax)
-    ax.set_ylabel(f"change of probability from {feature} = {shown}")
-    if levels is None:
-        ends = [table.loc[table["class"] == name, "mean"].iloc[-1] for name in classes]
-        label_right(ax, ends, classes, colours)
+    ax.set_ylabel(f"change of probability\nfrom {caption(feature, 20)} = {caption(shown, 20)}")
+    if places.ticks is None:
+        label_right(ax, [part["mean"].iloc[-1] for part in parts], classes, colours)
     else:
-        ax.legend(title="class", loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+        class_legend(ax, drawn, classes)
     return ax

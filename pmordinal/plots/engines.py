@@ -8,7 +8,8 @@ import pandas as pd
 from matplotlib import pyplot as plt
 
 from pmordinal import checks
-from pmordinal.plots.base import FAINT, INK, tidy
+from pmordinal.lettering import caption
+from pmordinal.plots.base import FAINT, INK, WIDTH, tidy
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ def plot_engines(
     names = [name for name in known if name in table] if columns is None else list(columns)
     if not names:
         raise ValueError(f"table: it has none of {list(known)}: pass what pmo.compare returned")
-    panels = [known.get(name, Panel(name, name.replace("_", " "))) for name in names]
+    panels = [
+        known.get(name, Panel(name, caption(name.replace("_", " "), WIDTH))) for name in names
+    ]
     y = np.arange(len(table))[::-1]
     _, axes = plt.subplots(
         1,
@@ -73,10 +76,11 @@ def plot_engines(
             ax.hlines(y, values - error, values + error, color=INK, lw=1.5)
         ax.plot(values, y, "o", color=INK, ms=6)
         ax.set_title(panel.title, fontsize="medium")
-        if panel.log and np.nanmax(values) > 10 * np.nanmin(values):
+        known_values = values[np.isfinite(values)]
+        if panel.log and known_values.size and known_values.max() > 10 * known_values.min() > 0:
             ax.set_xscale("log")
         ax.grid(axis="y", color=FAINT, lw=0.8)
         tidy(ax).set_axisbelow(True)
-    axes[0, 0].set_yticks(y, [str(name) for name in table.index])
+    axes[0, 0].set_yticks(y, [caption(name, WIDTH) for name in table.index])
     axes[0, 0].set_ylim(-0.6, len(table) - 0.4)
     return axes[0]

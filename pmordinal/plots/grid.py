@@ -4,8 +4,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
+from pmordinal.lettering import caption
 from pmordinal.modl.grid import Grid
-from pmordinal.plots.base import ink_on, new_axes
+from pmordinal.plots.base import WIDTH, ink_on, new_axes
 
 
 def plot_grid(grid: Grid, ax: Axes | None = None, *, counts: bool = True) -> Axes:
@@ -41,12 +42,17 @@ def plot_grid(grid: Grid, ax: Axes | None = None, *, counts: bool = True) -> Axe
             ink = ink_on(to_hex(tuple(mesh.to_rgba(share[i, j]))))
             ax.text(i + 0.5, j + 0.5, f"{count:.0f}", ha="center", va="center", color=ink)
     if grid.kind == "categorical" or grid.missing_part is not None:
-        ax.set_xticks(np.arange(grid.I) + 0.5, table.index, rotation=20, ha="right")
+        ax.set_xticks(
+            np.arange(grid.I) + 0.5,
+            [caption(name, WIDTH) for name in table.index],
+            rotation=20,
+            ha="right",
+        )
     else:
         ax.set_xticks(np.arange(1, grid.I), [f"{b:.4g}" for b in grid.x_boundaries])
     ax.set_yticks(np.arange(1, grid.J), [f"{b:.4g}" for b in grid.y_boundaries])
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    ax.set(xlabel=grid.x_name, ylabel=grid.y_name)
-    ax.figure.colorbar(mesh, ax=ax, label=f"share of the {grid.x_name} part")
+    ax.set(xlabel=caption(grid.x_name), ylabel=caption(grid.y_name))
+    ax.figure.colorbar(mesh, ax=ax, label=f"share of the {caption(grid.x_name, WIDTH)} part")
     return ax

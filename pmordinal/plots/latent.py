@@ -5,10 +5,19 @@ import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 
-from pmordinal.diagnostics.predictive import class_names
+from pmordinal.diagnostics.predictive import class_names, variable
 from pmordinal.effects import effects, interval_tails
 from pmordinal.fitted import OrdinalFit
-from pmordinal.plots.base import INK, MUTED, Places, class_colours, label_right, new_axes
+from pmordinal.lettering import caption
+from pmordinal.plots.base import (
+    INK,
+    MUTED,
+    Places,
+    class_colours,
+    label_right,
+    name_axis,
+    new_axes,
+)
 
 
 def plot_latent(
@@ -55,15 +64,21 @@ def plot_latent(
         places.draw(ax, table, INK)
         places.label(ax)
     else:
+        if len(names) > 1 or kwargs:
+            raise ValueError(
+                f"of a tree, one feature is drawn at its training rows, got {names} {kwargs or ''}: "
+                "averages over rows and combinations need a fit"
+            )
         thresholds = _thresholds(source, ci_prob)
         classes = class_names(source, len(thresholds) + 1)
         table, ticks = _rows(source, names[0], ci_prob)
         ax = new_axes(ax, title)
         ax.vlines(table["x"], table["low"], table["high"], color=INK, lw=0.7, alpha=0.4)
         ax.plot(table["x"], table["mean"], "o", color=INK, ms=3)
-        ax.set_xlabel(names[0])
-        if ticks is not None:
-            ax.set_xticks(np.arange(len(ticks)), ticks)
+        if ticks is None:
+            ax.set_xlabel(caption(names[0]))
+        else:
+            name_axis(ax, np.arange(len(ticks)), ticks, names[0])
     _classes(ax, thresholds, table, classes)
     ax.set_ylabel("latent function")
     return ax
@@ -91,9 +106,9 @@ def _classes(ax: Axes, thresholds: np.ndarray, table: pd.DataFrame, classes: lis
 
 
 def _thresholds(tree: xr.DataTree, ci_prob: float | None) -> np.ndarray:
-    if "thresholds" not in tree["posterior"]:
-        raise ValueError("tree: it has no draws of posterior/thresholds")
-    b = tree["posterior"].to_dataset()["thresholds"].stack(sample=("chain", "draw"))
+    b = variable(tree, "posterior", "thresholds").stack(sample=("chain", "draw"))
+    if b.ndim > 2:
+        raise ValueError("the tree has thresholds by group, which cannot be drawn as one set")
     low, high = interval_tails(ci_prob)
     return np.quantile(b.transpose("sample", ...).values, [low, 0.5, high], axis=0).T
 
@@ -102,14 +117,14 @@ def _rows(
     tree: xr.DataTree, feature: str, ci_prob: float | None
 ) -> tuple[pd.DataFrame, list[str] | None]:
     """Return place, mean and interval of f at each training row; levels are spread out a little."""
-    X = tree["constant_data"].to_dataset()["X"]
+    X = variable(tree, "constant_data", "X")
     names = [str(name) for name in X["feature"].values]
     columns = [
         i for i, name in enumerate(names) if name == feature or name.startswith(f"{feature}=")
     ]
     if not columns:
         raise ValueError(f"feature: {feature!r} is not in the tree, which has {names}")
-    f = tree["posterior"].to_dataset()["f"].stack(sample=("chain", "draw")).transpose("sample", ...)
+    f = variable(tree, "posterior", "f").stack(sample=("chain", "draw")).transpose("sample", ...)
     low, high = np.quantile(f.values, interval_tails(ci_prob), axis=0)
     table = pd.DataFrame({"mean": f.values.mean(0), "low": low, "high": high})
     if names[columns[0]] == feature:

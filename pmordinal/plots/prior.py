@@ -6,7 +6,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from pmordinal.diagnostics.checks import prior_categories, prior_draws
-from pmordinal.plots.base import ACCENT, class_colours, new_axes
+from pmordinal.plots.base import ACCENT, class_colours, name_axis, new_axes
 
 
 def plot_prior(
@@ -43,8 +43,8 @@ def plot_prior(
     ax.vlines(x, inner["low"], inner["high"], colors=colours, lw=8)
     ax.scatter(x, wide["median"], s=34, color="white", edgecolors=colours, linewidths=1.2, zorder=3)
     ax.plot(x, wide["observed"], "D", color=ACCENT, ms=6, mec="white", label="observed", zorder=4)
-    ax.set_xticks(x, wide["class"])
-    ax.set(xlabel="class", ylabel="share of the rows", xlim=(-0.6, len(x) - 0.4))
+    name_axis(ax, x, list(wide["class"]), "class")
+    ax.set(ylabel="share of the rows", xlim=(-0.6, len(x) - 0.4))
     ax.set_ylim(0, 1)
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     return ax

@@ -8,9 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
-from pmordinal.effects import fixed, locate, moved, typical_row
+from pmordinal import checks
+from pmordinal.effects import a_fit, fixed, locate, moved, typical_row
 from pmordinal.fitted import OrdinalFit, decide
-from pmordinal.plots.base import INK, class_colours, new_axes
+from pmordinal.lettering import caption
+from pmordinal.plots.base import INK, WIDTH, class_colours, class_legend, new_axes
 
 
 def plot_regions(
@@ -46,14 +48,18 @@ def plot_regions(
     -------
     Axes
     """
-    known = [column.name for column in fit.features.columns]
-    if features is None:
-        if len(known) != 2:
-            raise ValueError(f"features: name two of {known}")
-        features = (known[0], known[1])
-    first, second = (_numeric(fit, name) for name in features)
+    known = [column.name for column in a_fit(fit).features.columns]
+    names = checks.names("features", known if features is None else features)
+    if len(names) != 2 or names[0] == names[1]:
+        raise ValueError(
+            f"features: name two of {known}, one for each axis, got {names}"
+            if len(known) > 1
+            else f"features: regions need two numeric columns, and the fit has only {known}"
+        )
+    n_grid = checks.integer("n_grid", n_grid, minimum=2)
+    first, second = (_numeric(fit, name) for name in names)
     X = fit.features.untransform(fit.posterior.gram.X)
-    row = moved(typical_row(fit), fixed(fit.features, at or {}, features))
+    row = moved(typical_row(fit), fixed(fit.features, at or {}, names))
     xs, ys = (_reach(X[:, column], n_grid) for column in (first, second))
     grid = np.repeat(row, n_grid**2, axis=0)
     grid[:, first], grid[:, second] = (g.ravel() for g in np.meshgrid(xs, ys))
@@ -68,26 +74,19 @@ def plot_regions(
         xs, ys, codes.reshape(shape), cmap=ListedColormap(colours), vmin=-0.5, vmax=last, alpha=0.45,
         shading="nearest", rasterized=True, linewidth=0,
     )  # fmt: skip
-    lines = ax.contour(
-        xs,
-        ys,
-        mean.reshape(shape),
-        levels=fit.thresholds,
-        colors=INK,
-        linewidths=0.9,
-        linestyles="solid",
-    )
-    names = dict(zip(fit.thresholds, fit.labels.threshold_names, strict=True))
-    ax.clabel(lines, fmt=names, fontsize="small")
+    if np.any((mean.min() < fit.thresholds) & (fit.thresholds < mean.max())):
+        lines = ax.contour(
+            xs, ys, mean.reshape(shape), levels=fit.thresholds, colors=INK, linewidths=0.9,
+            linestyles="solid",
+        )  # fmt: skip
+        said = [caption(name, WIDTH) for name in fit.labels.threshold_names]
+        ax.clabel(lines, fmt=dict(zip(fit.thresholds, said, strict=True)), fontsize="small")
     if points:
         own = [colours[k] for k in fit.posterior.y]
         ax.scatter(X[:, first], X[:, second], s=22, c=own, edgecolors=INK, linewidths=0.6, zorder=3)
-    ax.set(xlabel=features[0], ylabel=features[1], xlim=(xs[0], xs[-1]), ylim=(ys[0], ys[-1]))
-    patches = [Patch(color=c, label=name) for c, name in zip(colours, classes, strict=True)]
-    ax.legend(
-        handles=patches, title="class", reverse=True, loc="upper left", bbox_to_anchor=(1, 1),
-        frameon=False,
-    )  # fmt: skip
+    ax.set(xlim=(xs[0], xs[-1]), ylim=(ys[0], ys[-1]))
+    ax.set(xlabel=caption(names[0]), ylabel=caption(names[1]))
+    class_legend(ax, [Patch(color=colour) for colour in colours], classes, reverse=True)
     return ax
 
 
@@ -99,5 +98,5 @@ def _numeric(fit: OrdinalFit, name: str) -> int:
 
 
 def _reach(values: np.ndarray, n_grid: int) -> np.ndarray:
-    margin = 0.05 * (np.ptp(values) or 1.0)
+    margin = 0.05 * (np.ptp(values) or abs(values[0]) or 1.0)  # around a constant, in its own size
     return np.linspace(values.min() - margin, values.max() + margin, n_grid)

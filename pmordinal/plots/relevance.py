@@ -5,9 +5,11 @@ import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 
-from pmordinal.effects import interval_tails
+from pmordinal import checks
+from pmordinal.effects import a_fit, interval_tails
 from pmordinal.fitted import OrdinalFit
-from pmordinal.plots.base import FAINT, INK, MUTED, new_axes
+from pmordinal.lettering import caption
+from pmordinal.plots.base import FAINT, INK, MUTED, WIDTH, new_axes
 
 
 def plot_relevance(
@@ -37,7 +39,7 @@ def plot_relevance(
     -------
     Axes
     """
-    shown = fit.relevance().head(top).iloc[::-1]
+    shown = a_fit(fit).relevance().head(checks.integer("top", top, minimum=1)).iloc[::-1]
     y = np.arange(len(shown))
     ax = new_axes(ax, "Relevance of the attributes")
     ax.hlines(y, 0, shown, color=FAINT, lw=5)
@@ -45,7 +47,7 @@ def plot_relevance(
     if tree is not None:
         bounds = _intervals(fit, tree, ci_prob).loc[shown.index]
         ax.hlines(y, bounds["low"], bounds["high"], color=MUTED, lw=1.5)
-    ax.set_yticks(y, shown.index)
+    ax.set_yticks(y, [caption(name, WIDTH) for name in shown.index])
     ax.set(xlabel="relevance, variance of the attribute / length-scale²", ylim=(-0.6, len(y) - 0.4))
     ax.set_xlim(left=0.0)
     return ax

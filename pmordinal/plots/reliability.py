@@ -5,6 +5,7 @@ import xarray as xr
 from arviz_plots import PlotCollection, visuals
 
 from pmordinal.diagnostics.checks import calibration
+from pmordinal.lettering import caption
 from pmordinal.plots.base import INK, MUTED, class_colours, panels
 
 
@@ -39,6 +40,7 @@ def plot_calibration(source, y=None, **kwargs) -> PlotCollection:
         coords={"threshold": names, "plot_axis": list(axes)},
     )
     collection = panels(data, "threshold", 3.0, "Calibration of P(Y ≤ k) at each threshold")
+    data = collection.data
     collection.map(
         visuals.fill_between_y,
         "band",
@@ -59,9 +61,9 @@ def plot_calibration(source, y=None, **kwargs) -> PlotCollection:
         color=INK,
         size=25,
     )
-    for i, name in enumerate(names):
+    for i, name in enumerate(data["threshold"].values):
         ax = collection.get_target("probability", {"threshold": name})
-        ax.set_title(name, fontsize="medium")
+        ax.set_title(caption(name, 30), fontsize="medium")
         ax.set(xlabel="predicted", xlim=(-0.03, 1.03), ylim=(-0.07, 1.03))
         if i % 4 == 0:
             ax.set_ylabel("observed")
