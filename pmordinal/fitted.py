@@ -13,6 +13,7 @@ from pmordinal.checks import finite_array, one_of
 from pmordinal.features import Features
 from pmordinal.labels import Labels
 from pmordinal.posterior import Posterior
+from pmordinal.rows import storable
 from pmordinal.summary import further
 
 KINDS = ("probs", "class", "cumulative", "latent", "rank")
@@ -294,5 +295,5 @@ def row_names(X, n: int) -> np.ndarray:
     """Return the index of a table, or numbers from zero."""
     index = getattr(X, "index", None)
     if index is not None and not callable(index) and len(index) == n:
-        return np.asarray(index)
+        return storable(index)
     return np.arange(n)

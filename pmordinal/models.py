@@ -14,6 +14,7 @@ from pmordinal.gp import ONE_VECTOR, MarginalOrdinal, is_random
 from pmordinal.interpreter import SmallModel
 from pmordinal.links import Link
 from pmordinal.priors import thresholds as threshold_prior
+from pmordinal.rows import storable
 from pmordinal.scales import NAME as SCALES
 from pmordinal.scales import label_scales
 
@@ -282,7 +283,7 @@ def matching(rows: np.ndarray, labels: label_table.Labels) -> label_table.Labels
 def add_coords(model: pm.Model, X, table, labels) -> None:
     """Name the labelled rows, the attributes, the thresholds and the classes."""
     index = (
-        X.index.to_numpy()
+        storable(X.index)
         if isinstance(X, pd.DataFrame | pd.Series)
         else np.arange(labels.codes.size)
     )

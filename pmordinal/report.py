@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 
-from pmordinal import modl, tables
+from pmordinal import files, modl
 from pmordinal.diagnostics import compare, loo
 from pmordinal.diagnostics.scoring import pointwise_means
 from pmordinal.fitted import OrdinalFit
@@ -97,9 +97,11 @@ def write_report(
     ...     "Leave-one-out" in Path(f"{folder}/report.html").read_text("utf-8")
     True
     """
-    with tables.whole(Path(path)) as temporary:
-        html = _page(fit, target, dict(others or {}), dict(failures or {}), source, command)
-        temporary.write_text(html, encoding="utf-8")
+    path = files.local(path)
+    files.target(path)  # fails before the work
+    html = _page(fit, target, dict(others or {}), dict(failures or {}), source, command)
+    with files.whole(path) as temporary:
+        temporary.write_text(html, encoding="utf-8", errors="backslashreplace")
 
 
 def _page(fit: OrdinalFit, target: str, others, failures, source, command) -> str:
@@ -358,7 +360,7 @@ def _reproduce(fit: OrdinalFit, target: str, source, command) -> Section:
     if source is not None:
         with Path(source).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        lines |= {"data": str(source), "sha-256 of the data": digest}
+        lines |= {"data": files.printable(source), "sha-256 of the data": digest}
     parts += [
         text("Made with"),
         table(pd.DataFrame({"": lines})),
