@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from pmordinal import files, stores
 from pmordinal.datasets import wine
 from pmordinal.fitted import OrdinalFit
 from pmordinal.fitting import fit as fit_model
@@ -24,14 +25,13 @@ def run(folder: Path, engine: str) -> None:
         f"[bold]Bitterness of wine[/bold], {len(data)} ratings from 1 to 5 (Randall 1989): "
         f"a Gaussian process on {', '.join(ATTRIBUTES)}"
     )
+    files.make_folder(folder)
     fit = fit_model(gp_model(data[ATTRIBUTES], data["rating"], engine=engine), seed=0)
     console.print(summary_table(fit))
-    folder.mkdir(parents=True, exist_ok=True)
     picture(fit, folder / "demo.png")
-    fit.to_datatree(seed=0).to_netcdf(folder / "demo.nc")
-    console.print(
-        f"Wrote {folder / 'demo.png'} and {folder / 'demo.nc'} (read it with az.from_netcdf)"
-    )
+    stores.write(fit.to_datatree(seed=0), folder / "demo.nc")
+    png, nc = (files.printable(folder / name) for name in ("demo.png", "demo.nc"))
+    console.print(f"Wrote {escape(png)} and {escape(nc)} (read it with az.from_netcdf)")
 
 
 def summary_table(fit: OrdinalFit) -> Table:
@@ -59,5 +59,6 @@ def picture(fit: OrdinalFit, path: Path) -> None:
     by = ["temperature", "contact"]
     plot_categories(fit, by, ax=left).set_title("How bitter?")
     plot_latent(fit, by, ax=right).set_title("Latent bitterness and the thresholds")
-    figure.savefig(path, dpi=150)
+    with files.whole(path) as temporary:
+        figure.savefig(temporary, dpi=150)
     plt.close(figure)

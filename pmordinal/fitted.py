@@ -14,7 +14,7 @@ from pmordinal.features import Features
 from pmordinal.foreign import row_index
 from pmordinal.labels import Labels
 from pmordinal.posterior import Posterior
-from pmordinal.rows import one_name_each
+from pmordinal.rows import storable
 from pmordinal.summary import further
 
 KINDS = ("probs", "class", "cumulative", "latent", "rank")
@@ -295,4 +295,4 @@ def decide(probs: np.ndarray, rule) -> np.ndarray:
 def row_names(X, n: int) -> np.ndarray:
     """Return the index of a table, or numbers from zero."""
     index = row_index(X)
-    return np.arange(n) if index is None else one_name_each(index)
+    return np.arange(n) if index is None else storable(index)

@@ -1,6 +1,7 @@
 """Factories: a whole PyMC model in one call."""
 
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pytensor.tensor as pt
 
@@ -14,7 +15,7 @@ from pmordinal.gp import ONE_VECTOR, MarginalOrdinal, check_thresholds, is_rando
 from pmordinal.interpreter import SmallModel
 from pmordinal.links import Link
 from pmordinal.priors import thresholds as threshold_prior
-from pmordinal.rows import one_name_each
+from pmordinal.rows import storable
 from pmordinal.scales import NAME as SCALES
 from pmordinal.scales import label_scales
 from pmordinal.units import warn_of_units
@@ -302,9 +303,8 @@ def matching(rows: np.ndarray, labels: label_table.Labels) -> label_table.Labels
 def add_coords(model: pm.Model, X, table, labels) -> None:
     """Name the labelled rows, the attributes, the thresholds and the classes."""
     named = row_index(X)
-    if named is not None and named.is_unique:
-        index = one_name_each(named)
-    else:
+    index = np.arange(labels.codes.size) if named is None else storable(named)
+    if not pd.Index(index).is_unique:
         index = np.arange(labels.codes.size)
     model.add_coords(
         {

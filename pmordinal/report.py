@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 
-from pmordinal import modl, tables
+from pmordinal import files, modl
 from pmordinal.diagnostics import compare, loo
 from pmordinal.diagnostics.scoring import pointwise_means
 from pmordinal.effects import a_fit
@@ -100,9 +100,12 @@ def write_report(
     True
     """
     fit = a_fit(fit)
-    with tables.whole(Path(path)) as temporary, _own_figures():
+    path = files.local(path)
+    files.target(path)  # fails before the work
+    with _own_figures():
         html = _page(fit, target, dict(others or {}), dict(failures or {}), source, command)
-        temporary.write_text(html, encoding="utf-8")
+    with files.whole(path) as temporary:
+        temporary.write_text(html, encoding="utf-8", errors="backslashreplace")
 
 
 @contextmanager
@@ -370,7 +373,7 @@ def _reproduce(fit: OrdinalFit, target: str, source, command) -> Section:
     if source is not None:
         with Path(source).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        lines |= {"data": str(source), "sha-256 of the data": digest}
+        lines |= {"data": files.printable(source), "sha-256 of the data": digest}
     parts += [
         text("Made with"),
         table(pd.DataFrame({"": lines})),

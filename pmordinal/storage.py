@@ -1,7 +1,6 @@
 """Fits on disk: netCDF or Zarr, data only; nothing is unpickled."""
 
 import json
-import shutil
 from dataclasses import asdict
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import numpy as np
 import xarray as xr
 from pytensor.tensor.variable import TensorConstant
 
+from pmordinal import files, stores
 from pmordinal.engines import ENGINES
 from pmordinal.features import Features
 from pmordinal.fitted import FitStatus, OrdinalFit
@@ -16,19 +16,19 @@ from pmordinal.gram import Gram, revive
 from pmordinal.labels import Labels
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.posterior import Status
+from pmordinal.rows import storable
 from pmordinal.semisupervised import SemiSupervisedFit
 
 FORMAT = 1
 GROUPS = ("fit", "kernel", "point")
-CODECS = ("bytes", "zstd")  # of Zarr
 # What reading a file that is not ours, or half of it, ends in: the libraries below agree on none.
 FOREIGN = (
     OSError,
-    KeyError,
+    LookupError,
     ValueError,
     TypeError,
     AttributeError,
-    IndexError,
+    ArithmeticError,
     RuntimeError,
     np.linalg.LinAlgError,
 )
@@ -39,8 +39,8 @@ def save(fit: OrdinalFit, path: str | Path) -> None:
 
     The file is written under a temporary name and then renamed, so that no half file is left.
     """
-    path = Path(path)
-    _suffix(path)
+    path = files.local(path)
+    stores.check_target(path)
     posterior = fit.posterior
     header = {
         "kernel": posterior.gram.kernel.form(),
@@ -69,7 +69,7 @@ def save(fit: OrdinalFit, path: str | Path) -> None:
             "mean": ("obs", posterior.mean),
             "precision": ("basis", posterior.precision),
         },
-        coords={"obs": fit.index, "threshold": fit.labels.threshold_names},
+        coords={"obs": fit.index, "threshold": storable(fit.labels.threshold_names)},
         attrs={"format": FORMAT, "creator": "pmordinal"},
     )
     extra = {f"extra_{name}": value for name, value in posterior.extra.items()}
@@ -82,25 +82,7 @@ def save(fit: OrdinalFit, path: str | Path) -> None:
     }
     if isinstance(fit, SemiSupervisedFit):
         groups["/semisupervised"] = fit.to_dataset()
-    tree = xr.DataTree.from_dict(groups)
-    temporary = path.with_name(f".{path.name}.part{path.suffix}")
-    old = path.with_name(f".{path.name}.old{path.suffix}")
-    try:
-        if path.suffix == ".zarr":
-            tree.to_zarr(temporary, mode="w", consolidated=False)
-            if path.exists():  # a folder replaces no folder: the old one steps aside
-                path.replace(old)
-        else:
-            # in memory first: HDF5 crashes the process when a disk is full
-            temporary.write_bytes(tree.to_netcdf(engine="h5netcdf"))
-        temporary.replace(path)
-    except OSError as error:
-        raise OSError(f"cannot write {path}: {error}") from error
-    finally:
-        if old.exists() and not path.exists():
-            old.replace(path)
-        _remove(temporary)
-        _remove(old)
+    stores.write(xr.DataTree.from_dict(groups), path)
 
 
 def load(path: str | Path) -> OrdinalFit:
@@ -116,13 +98,15 @@ def load(path: str | Path) -> OrdinalFit:
     OrdinalFit
         Predicts exactly as the fit that was saved.
     """
-    path = Path(path)
-    suffix = _suffix(path)
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}")
+    path = files.local(path)
+    stores.suffix(path)
     try:
-        groups = _read(path, suffix)
+        groups = stores.read(path)
+        if lost := [name for name in GROUPS if name not in groups]:
+            raise ValueError(f"it has no group {lost[0]!r}")
     except FOREIGN as error:
+        if isinstance(error, FileNotFoundError) and not path.exists():
+            raise FileNotFoundError(f"there is no file {path}") from None
         raise ValueError(f"{path} is not a pmordinal fit, or it is damaged: {error}") from error
     attributes = groups["fit"].attrs
     if attributes.get("creator") != "pmordinal" or "format" not in attributes:
@@ -133,28 +117,6 @@ def load(path: str | Path) -> OrdinalFit:
         return _rebuild(groups)
     except FOREIGN as error:
         raise ValueError(f"{path} is damaged, or was edited: {error!r}") from error
-
-
-def _read(path: Path, suffix: str) -> dict[str, xr.Dataset]:
-    if suffix == ".zarr":
-        _check_codecs(path)
-        opened = xr.open_datatree(path, engine="zarr", consolidated=False)
-    else:
-        opened = xr.open_datatree(path, engine="h5netcdf")
-    with opened as tree:
-        names = [*GROUPS, *(name for name in ("semisupervised",) if name in tree.children)]
-        return {name: tree[name].to_dataset().load() for name in names}
-
-
-def _check_codecs(path: Path) -> None:
-    """Refuse a Zarr store that names a codec we do not write: some of them run code."""
-    if any(path.rglob(".zarray")):
-        raise ValueError("it is of Zarr's old format")
-    for file in path.rglob("zarr.json"):
-        codecs = json.loads(file.read_text()).get("codecs", [])
-        unknown = [codec.get("name") for codec in codecs if codec.get("name") not in CODECS]
-        if unknown:
-            raise ValueError(f"it has the codec {unknown[0]!r}, which fit.save does not write")
 
 
 def _rebuild(groups: dict[str, xr.Dataset]) -> OrdinalFit:
@@ -207,16 +169,3 @@ def _ragged(arrays: dict[str, np.ndarray]) -> xr.Dataset:
     return xr.Dataset(
         {name: ([f"{name}_{i}" for i in range(a.ndim)], a) for name, a in arrays.items()}
     )
-
-
-def _suffix(path: Path) -> str:
-    if path.suffix not in (".nc", ".zarr"):
-        raise ValueError(f"path must end in .nc (netCDF) or .zarr, got {path.name!r}")
-    return path.suffix
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    elif path.exists():
-        path.unlink(missing_ok=True)

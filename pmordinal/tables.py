@@ -2,6 +2,11 @@
 
 import csv
 import gzip
+import io
+import os
+import re
+import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +14,9 @@ from typing import IO, Any
 
 import pandas as pd
 
+from pmordinal import files
 from pmordinal.features import Column
+from pmordinal.formulas import mark, unmark, unmarked
 from pmordinal.labels import encode
 from pmordinal.levels import show
 
@@ -19,6 +26,10 @@ PARQUET = (".parquet", ".pq")
 MISSING = frozenset(
     "#N/A,#N/A N/A,#NA,-1.#IND,-1.#QNAN,-NaN,-nan,1.#IND,1.#QNAN,<NA>,N/A,NA,NULL,NaN,None,n/a,nan,null".split(",")
 ) | {""}  # fmt: skip
+
+
+# What the readers raise for a file that is none of theirs, cut off, or compressed otherwise.
+UNREADABLE = (ValueError, OSError, EOFError, LookupError, NotImplementedError, zlib.error)
 
 
 def read(path: Path, labels: Iterable[str] = ()) -> pd.DataFrame:
@@ -32,17 +43,12 @@ def read(path: Path, labels: Iterable[str] = ()) -> pd.DataFrame:
     """
     kind = _existing(path)
     with _readable(path):
+        _check_header(path)
         if kind in PARQUET:
             with _pyarrow_parquet().ParquetFile(path) as file:
                 table = file.read().to_pandas()
         else:
-            table = pd.read_csv(
-                path,
-                sep=SEPARATORS[kind],
-                keep_default_na=False,
-                na_values=sorted(MISSING - set(labels)),
-                encoding="utf-8-sig",
-            )
+            table = unmark(_csv(path, na_values=sorted(MISSING - set(labels))))
     if table.empty:
         raise ValueError(f"{path} has no rows")
     return table
@@ -50,17 +56,10 @@ def read(path: Path, labels: Iterable[str] = ()) -> pd.DataFrame:
 
 def missing_words(path: Path, name: str, labels: Iterable[str] = ()) -> dict[str, int]:
     """Return which words of a column `read` takes for missing, such as ``"None"``, and how often."""
-    kind = suffix(path)
-    if kind in PARQUET:
+    if suffix(path) in PARQUET:
         return {}
-    values = pd.read_csv(
-        path,
-        sep=SEPARATORS[kind],
-        usecols=[name],
-        keep_default_na=False,
-        dtype="str",
-        encoding="utf-8-sig",
-    )[name]
+    position = list(unmark(_csv(path, nrows=0)).columns).index(name)
+    values = _csv(path, usecols=[position], dtype="str").iloc[:, 0]
     counts = values[values.isin(MISSING - {""} - set(labels))].value_counts()
     return {str(word): int(count) for word, count in counts.items()}
 
@@ -72,21 +71,42 @@ def blocks(path: Path, rows: int) -> Iterator[pd.DataFrame]:
     """
     kind = _existing(path)
     with _readable(path):
+        _check_header(path)
         if kind in PARQUET:
             with _pyarrow_parquet().ParquetFile(path) as file:
                 for batch in file.iter_batches(rows):
                     yield batch.to_pandas()
         else:
-            reader = pd.read_csv(
-                path,
-                sep=SEPARATORS[kind],
-                chunksize=rows,
-                keep_default_na=False,
-                dtype="str",
-                encoding="utf-8-sig",
-            )
-            with reader:
-                yield from reader
+            with _csv(path, chunksize=rows, dtype="str") as reader:
+                yield from map(unmark, reader)
+
+
+def _csv(path: Path, **options: Any) -> Any:
+    """Return what pandas makes of a CSV file whose header was checked."""
+    return pd.read_csv(
+        os.path.abspath(path),  # pandas takes a name such as http:/x for an address
+        sep=SEPARATORS[suffix(path)],
+        keep_default_na=False,
+        encoding="utf-8-sig",
+        index_col=False,
+        **options,
+    )
+
+
+def _check_header(path: Path) -> None:
+    """Raise if a column is there twice, or if a row has more entries than the header.
+
+    pandas renames the second column of a name, and takes the first entries of longer rows for an index.
+    """
+    if suffix(path) in PARQUET:
+        with _pyarrow_parquet().ParquetFile(path) as file:
+            names = file.schema_arrow.names
+    else:
+        # the first row is the only one that pandas lets be longer than the one above
+        names = [unmarked(name) for name in _csv(path, header=None, nrows=2, dtype="str").iloc[0]]
+    twice = [name for name, count in Counter(names).items() if count > 1 and name]
+    if twice:
+        raise ValueError(f"it has more than one column {twice[0]!r}: rename or remove all but one")
 
 
 def typed(block: pd.DataFrame, columns: Sequence[Column], path: Path) -> pd.DataFrame:
@@ -134,11 +154,18 @@ def _existing(path: Path) -> str:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Name the file in the errors of the readers; pyarrow's are a ValueError of its own."""
+    """Name the file in the errors of the readers, which are of many kinds."""
     try:
         yield
-    except ValueError as error:
-        raise ValueError(f"{path} cannot be read as a table: {error}") from error
+    except UNREADABLE as error:
+        why = str(error)
+        if longer := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", why):
+            count, line, found = longer.groups()
+            why = (
+                f"line {line} has {found} entries, the lines above have {count}: "
+                "quote an entry with a comma in it, and remove commas at the end of a line"
+            )
+        raise ValueError(f"{path} cannot be read as a table: {why}") from error
 
 
 def suffix(path: Path) -> str:
@@ -223,20 +250,13 @@ def split(text: str) -> list[str]:
     >>> split('low, "in, between",high')
     ['low', 'in, between', 'high']
     """
-    return [item.strip() for item in next(csv.reader([text], skipinitialspace=True))]
-
-
-@contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path` that takes its place when all went well."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
-    temporary = path.with_name(f".{path.name}.part{path.suffix}")
     try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        rows = list(csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True))
+    except csv.Error as error:
+        raise ValueError(f"{text!r} is not a list with commas: {error}") from error
+    if len(rows) > 1:
+        raise ValueError(f"a list must be one line, with commas between the items, got {text!r}")
+    return [item.strip() for row in rows for item in row]
 
 
 def write(parts: Iterable[pd.DataFrame], target: Path | IO[str]) -> int:
@@ -253,7 +273,7 @@ def write(parts: Iterable[pd.DataFrame], target: Path | IO[str]) -> int:
     if not isinstance(target, Path):
         return _write_csv(parts, target, ",")
     kind = suffix(target)
-    with whole(target) as temporary:
+    with files.whole(target) as temporary:
         if kind in PARQUET:
             return _write_parquet(parts, temporary)
         opener = gzip.open if target.suffix == ".gz" else open
@@ -264,7 +284,7 @@ def write(parts: Iterable[pd.DataFrame], target: Path | IO[str]) -> int:
 def _write_csv(parts: Iterable[pd.DataFrame], stream: IO[str], separator: str) -> int:
     rows = 0
     for block in parts:
-        block.to_csv(stream, sep=separator, index=False, header=rows == 0)
+        mark(block).to_csv(stream, sep=separator, index=False, header=rows == 0)
         rows += len(block)
     return rows
 
@@ -274,14 +294,15 @@ def _write_parquet(parts: Iterable[pd.DataFrame], target: Path) -> int:
 
     parquet = _pyarrow_parquet()
     rows, writer = 0, None
-    try:
-        for block in parts:
-            if writer is None:
-                schema = pyarrow.Schema.from_pandas(block, preserve_index=False)
-                writer = parquet.ParquetWriter(target, schema)
-            writer.write_table(pyarrow.Table.from_pandas(block, schema, preserve_index=False))
-            rows += len(block)
-    finally:
-        if writer is not None:
-            writer.close()
+    with target.open("wb") as file:  # pyarrow takes some paths for addresses
+        try:
+            for block in parts:
+                if writer is None:
+                    schema = pyarrow.Schema.from_pandas(block, preserve_index=False)
+                    writer = parquet.ParquetWriter(file, schema)
+                writer.write_table(pyarrow.Table.from_pandas(block, schema, preserve_index=False))
+                rows += len(block)
+        finally:
+            if writer is not None:
+                writer.close()
     return rows

@@ -1,5 +1,6 @@
 """The command line: what it writes, what it prints, and that every error is one line."""
 
+import os
 import subprocess
 import sys
 
@@ -190,6 +191,17 @@ def test_modl_ranks_and_shows_grids(tmp_path, capsys):
         (["modl", "DATA", "--target", "pain"], 1, "pass --order LOW,...,HIGH"),
         (["modl", "EMPTY", "--target", "pain"], 1, "cannot be read as a table"),
         (["modl", "HEAD", "--target", "pain"], 1, "has no rows"),
+        (["fit", "DATA", "--target", "pain", "--order", "None\nmild"], 2, "a list must be one line"),
+        (["fit", "DATA", "--target", "pain", "--out", "s3://b/fit.zarr"], 2, "s3://b/fit.zarr is an address"),
+        (["fit", "DATA", "--target", "pain", "--out", "DIR.nc"], 1, "DIR.nc: it is a folder"),
+        (["fit", "LABELS", "--target", "pain"], 1, "more than one column 'pain'"),
+        (["fit", "GZIP.csv.gz", "--target", "pain"], 1, "GZIP.csv.gz cannot be read as a table: Not a gzipped file"),
+        (["predict", "FIT", "COMMAS"], 1, "line 2 has 3 entries, the lines above have 2"),
+        (["predict", "FIT", "HEAD2"], 1, "has no rows"),
+        (["predict", "FIT", "DATA", "--out", "no/x.csv"], 1, "there is no folder no"),
+        (["modl", "DATA", "--target", "age", "--out", "no/x.csv"], 1, "there is no folder no"),
+        (["compare", "DATA", "--target", "pain", "--out", "no/x.csv"], 1, "there is no folder no"),
+        (["demo", "--out", "COMMAS"], 1, "cannot make the folder"),
         (["frobnicate"], 2, "invalid choice: 'frobnicate'"),
         ([], 2, "required: COMMAND"),
     ],
@@ -203,10 +215,85 @@ def test_every_error_is_one_line(folder, tmp_path, capsys, monkeypatch, argument
         "TWICE": "age,clinic,predicted\n1,east,mild\n",
         "EMPTY": "",
         "HEAD": "age,pain\n",
+        "HEAD2": "age,clinic\n",
+        "COMMAS": "age,clinic\n40,east,\n50,west,\n",
+        "LABELS": "age,pain,pain\n40,1,1\n50,2,2\n",
     }.items():
         files[name] = tmp_path / f"{name}.csv"
         files[name].write_text(text)
+    (tmp_path / "DIR.nc").mkdir()
+    (tmp_path / "GZIP.csv.gz").write_text("age,pain\n1,2\n")
     assert message in fails(capsys, *(files.get(a, a) for a in arguments), code=code)
+
+
+@pytest.mark.parametrize("option", ["--out", "--report"])
+def test_outputs_are_checked_before_the_fit(folder, tmp_path, capsys, monkeypatch, option):
+    def never(*_, **__):
+        raise AssertionError("the fit has begun")
+
+    monkeypatch.setattr("pmordinal.cli.fit.fit_engine", never)
+    command = ["fit", folder / "pain.csv", "--target", "pain", "--order", "None,mild,severe"]
+    locked = tmp_path / ("fit.nc" if option == "--out" else "report.html")
+    locked.write_text("precious")
+    locked.chmod(0o444)
+    assert "it is read-only" in fails(capsys, *command, option, locked)
+    assert locked.read_text() == "precious"
+    if option == "--out":
+        monkeypatch.setitem(sys.modules, "zarr", None)
+        monkeypatch.setitem(sys.modules, "zarr.storage", None)
+        line = fails(capsys, *command, option, tmp_path / "fit.zarr")
+        assert "needs zarr 3: pip install 'pmordinal[zarr]', or use .nc" in line
+
+
+def test_predictions_that_begin_like_formulas(folder, tmp_path):
+    """They are marked, and our own output can be read again."""
+    new = tmp_path / "new.csv"
+    new.write_text("age,clinic,=note\n40,east,=1+1\n50,west,-3\n")
+    out, again = tmp_path / "out.csv", tmp_path / "again.csv"
+    assert main(["predict", str(folder / "fit.nc"), str(new), "--out", str(out)]) == 0
+    lines = out.read_text().splitlines()
+    assert lines[0].startswith("age,clinic,'=note,P(None)")
+    assert lines[1].startswith("40,east,'=1+1,") and lines[2].startswith("50,west,-3,")
+    table = tables.read(out, labels=["None"])
+    assert table["=note"].tolist() == ["=1+1", "-3"]
+    tables.write([table[["age", "clinic", "=note"]]], again)
+    out.unlink()
+    assert main(["predict", str(folder / "fit.nc"), str(again), "--out", str(out)]) == 0
+    assert out.read_text().splitlines() == lines
+
+
+def test_predictions_keep_the_index_of_a_parquet_file(folder, fitted, tmp_path):
+    rows = pd.DataFrame({"age": [40.0, 50.0], "clinic": ["east", "west"]})
+    rows.index = pd.Index(["p1", "p2"], name="patient")
+    rows.to_parquet(tmp_path / "new.parquet")
+    out = tmp_path / "out.csv"
+    command = ["predict", str(folder / "fit.nc"), str(tmp_path / "new.parquet"), "--out", str(out)]
+    assert main(command) == 0
+    assert pd.read_csv(out)["patient"].tolist() == ["p1", "p2"]
+
+
+def test_names_of_files_in_another_encoding(folder, tmp_path, capsys):
+    out = tmp_path / "caf\udce9.csv"
+    command = ["predict", str(folder / "fit.nc"), str(folder / "pain.csv"), "--out", str(out)]
+    assert main(command) == 0
+    assert "caf\\udce9.csv, 60 rows" in capsys.readouterr().out
+    assert out.exists()
+
+
+def test_terminals_without_the_letters(folder, tmp_path):
+    (tmp_path / "new.csv").write_text("age,clinic,note\n40,east,größer\n", encoding="utf-8")
+    script = "import sys; from pmordinal.cli import main; sys.exit(main(sys.argv[1:]))"
+    run = subprocess.run(
+        [sys.executable, "-c", script, "predict", folder / "fit.nc", tmp_path / "new.csv"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert run.returncode == 1
+    assert run.stderr.startswith(
+        "pmordinal: the terminal's encoding ascii has no '\\xf6\\xdf': set "
+    )
 
 
 def test_identifiers_are_pointed_out(folder, capsys):

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1] / "pmordinal"
 # Where a module or a folder stands; what is not listed stands with PyMC and ArviZ.
 LAYERS = {
     0: "foreign levels labels columns features checks linalg distances exponential quadrature registry errors threads "
-    "jit lettering rows transport routines",
+    "jit lettering rows files transport routines",
     1: "links gram",
     2: "smoothing likelihood posterior starts filtering sweeps sites tails truncated tilting boxed whitening",
     3: "engines objectives",

@@ -35,7 +35,6 @@ def fit(request):
 
 
 @pytest.mark.parametrize("suffix", [".nc", ".zarr"])
-@pytest.mark.filterwarnings("ignore:.*Zarr V3 specification.*")
 def test_round_trip(fit, tmp_path, suffix):
     path = tmp_path / f"fit{suffix}"
     fit.save(path)

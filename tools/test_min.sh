@@ -14,7 +14,7 @@ python=${PYTHON:-$(ls -d "$(pyenv root 2>/dev/null)"/versions/3.12.*/bin/python 
 [ -x "$venv/bin/python" ] || uv venv --quiet --python "${python:-3.12}" "$venv"
 
 # The package at its lowest; what only the tests need at its newest that goes with that.
-uv pip install --quiet --python "$venv/bin/python" --resolution lowest-direct -e .
+uv pip install --quiet --python "$venv/bin/python" --resolution lowest-direct -e ".[zarr]"
 uv pip freeze --quiet --python "$venv/bin/python" --exclude-editable > "$venv/lowest.txt"
 uv pip install --quiet --python "$venv/bin/python" --constraint "$venv/lowest.txt" --group test
 "$venv/bin/python" -m pytest "$@"

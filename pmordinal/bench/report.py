@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import ttest_rel
 
-from pmordinal import page, tables
+from pmordinal import files, page
 from pmordinal.bench import published
 from pmordinal.bench.methods import ABLATION, SEMISUPERVISED
 from pmordinal.diagnostics.scoring import rank_methods
@@ -342,7 +342,7 @@ def write(suite: str, results: pd.DataFrame, folder: Path, command: str) -> Sequ
     paths = []
     for suffix, content in contents.items():
         path = folder / f"{suite}{suffix}"
-        with tables.whole(path) as temporary:
-            temporary.write_text(content, encoding="utf-8")
+        with files.whole(path) as temporary:
+            temporary.write_text(content, encoding="utf-8", errors="backslashreplace")
         paths.append(path)
     return paths

@@ -1,6 +1,7 @@
 """The loop of the bench: tasks in parallel, every result on disk as soon as it is there, nothing run twice."""
 
 import csv
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -61,7 +62,10 @@ def run(
     estimate = _Estimate(done, todo, jobs)
     calls = (joblib.delayed(attempt)(suite.name, task, folder) for task in todo)
     count, failed = 0, 0
-    with out.open("a", newline="") as file, progress_bar(progressbar, counted=True) as progress:
+    with (
+        out.open("a", newline="", encoding="utf-8", errors="backslashreplace") as file,
+        progress_bar(progressbar, counted=True) as progress,
+    ):
         writer = csv.DictWriter(file, FIELDS, restval="")
         if not file.tell():
             writer.writeheader()
@@ -129,8 +133,8 @@ def _repair(path: Path) -> list[Line]:
     content = path.read_bytes()
     whole = content[: content.rfind(b"\n") + 1]
     if whole != content:
-        path.write_bytes(whole)
-    with path.open(newline="") as file:
+        os.truncate(path, len(whole))  # in place: another process may be appending to it
+    with path.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
         found = list(reader)
     if whole and tuple(reader.fieldnames or ()) != FIELDS:

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from pmordinal import checks
+from pmordinal import checks, tables
 from pmordinal.bench.base import FIELDS, KEY, Clock, Split, Task, result
 from pmordinal.bench.methods import method
 
@@ -108,8 +108,8 @@ def _chu_sets(folder: Path) -> list[str]:
 
 def _chu(task: Task, folder: Path) -> tuple[Split, np.ndarray]:
     """Return a published partition and the true classes of its test rows."""
-    X = pd.read_csv(folder / "chu" / f"{task.set}.csv").drop(columns="y").to_numpy(float)
-    table = pd.read_csv(folder / "chu" / f"{task.set}_partitions.csv")
+    X = tables.read(folder / "chu" / f"{task.set}.csv").drop(columns="y").to_numpy(float)
+    table = tables.read(folder / "chu" / f"{task.set}_partitions.csv")
     y = table[f"y{task.bins}"].to_numpy() - 1
     column = f"s{task.bins}_{task.partition}"
     if column not in table:
@@ -136,7 +136,7 @@ def _pooled(task: Task, folder: Path) -> tuple[Split, np.ndarray]:
         X, y, Xnew, truth = gaussians(task.set, task.partition - 1)
         return _split(X, y, Xnew, truth, task)
     name, labels = task.set.rsplit("-", 1)
-    table = pd.read_csv(folder / POOLED[name])
+    table = tables.read(folder / POOLED[name])
     target = table.pop("y").rank(method="first")  # ties, as in Bank's zeros, are cut by their order
     y = np.ceil(task.bins * target.to_numpy() / len(table)).astype(int) - 1
     table = table.loc[:, ~table.columns.str.startswith("y_")]
@@ -189,7 +189,7 @@ def _run_modl(task: Task, folder: Path) -> list[dict[str, Any]]:
     _, kind, *paper = task.method.split("-")
     options: dict[str, Any] = {"smoothing": "paper", "selection": "paper"} if paper else {}
     # "?" is a label of its own, as in the paper's counts
-    frame = pd.read_csv(folder / MODL_FILES[task.set], keep_default_na=False)
+    frame = tables.read(folder / MODL_FILES[task.set], labels=tables.MISSING)
     y = frame.pop("y").to_numpy()
     X = frame.drop(columns="part", errors="ignore")
     repeat, k = divmod(task.partition - 1, 5)

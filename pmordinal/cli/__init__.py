@@ -53,6 +53,12 @@ def main(arguments: list[str] | None = None) -> int:
         except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 141
+        except UnicodeEncodeError as error:
+            text = error.object[error.start : error.end]
+            return _fail(
+                f"the terminal's encoding {error.encoding} has no {text!r}: set PYTHONUTF8=1, or use --out",
+                1,
+            )
         except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
             return _fail(_in_terms_of_options(str(error)), 1)
     return 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from pmordinal import tables
+from pmordinal import files, tables
 
 if TYPE_CHECKING:
     from pmordinal.fitted import OrdinalFit
@@ -43,19 +43,36 @@ class Command:
     examples: tuple[str, ...]
 
 
+def local_path(text: str) -> Path:
+    """Return an argument as a path of this machine."""
+    return _argument(files.local, text)
+
+
+def name_list(text: str) -> list[str]:
+    """Return the items of an argument that is a list with commas."""
+    return _argument(tables.split, text)
+
+
+def _argument(convert: Callable[[str], Any], text: str) -> Any:
+    try:
+        return convert(text)
+    except ValueError as error:  # argparse keeps its message only if it is of this type
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def data_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the table, its target and its columns."""
-    parser.add_argument("data", type=Path, help="table: .csv, .tsv, .csv.gz or .parquet")
+    parser.add_argument("data", type=local_path, help="table: .csv, .tsv, .csv.gz or .parquet")
     parser.add_argument(
         "--target", required=True, help="column of the labels; rows without one are unlabelled"
     )
     parser.add_argument(
         "--order",
-        type=tables.split,
+        type=name_list,
         help="labels from lowest to highest, e.g. low,medium,high; integers and ordered Parquet columns have theirs",
     )
-    parser.add_argument("--features", type=tables.split, help="columns to use; default: all others")
-    parser.add_argument("--drop", type=tables.split, default=[], help="columns to leave out")
+    parser.add_argument("--features", type=name_list, help="columns to use; default: all others")
+    parser.add_argument("--drop", type=name_list, default=[], help="columns to leave out")
     parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default 0)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
@@ -167,10 +184,28 @@ def show_progress(options: argparse.Namespace) -> bool:
 
 
 def check_output(path: Path | None, *suffixes: str) -> None:
-    """Refuse an output that cannot be written, before the work begins."""
+    """Refuse an output that cannot be written, before the work begins.
+
+    Parameters
+    ----------
+    path : Path, optional
+    *suffixes : str
+        What its name may end in; default: those of a table.
+    """
     if path is None:
         return
-    if path.suffix not in suffixes:
+    if not suffixes:
+        tables.suffix(path)
+    elif path.suffix not in suffixes:
         raise ValueError(f"cannot write {path}: its name must end in {' or '.join(suffixes)}")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
+    if path.suffix in (".nc", ".zarr"):
+        from pmordinal import stores
+
+        stores.check_target(path)
+    else:
+        files.target(path)
+
+
+def say_written(path: Path, what: str = "") -> None:
+    """Print where an output is."""
+    print(f"Wrote {files.printable(path)}{what}")

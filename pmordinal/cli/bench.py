@@ -3,26 +3,31 @@
 import argparse
 from pathlib import Path
 
-from pmordinal import tables
-from pmordinal.cli.base import Command, show_progress
+from pmordinal import files
+from pmordinal.cli.base import Command, local_path, name_list, show_progress
 
 SUITES = ("gpor", "plsor", "loo", "ssgpor", "modl")
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", required=True, choices=SUITES, help="whose experiment")
-    parser.add_argument("--data", type=Path, required=True, help="folder with chu/, large/, modl/")
-    parser.add_argument("--sets", type=tables.split, help="default: all that are there")
+    parser.add_argument(
+        "--data", type=local_path, required=True, help="folder with chu/, large/, modl/"
+    )
+    parser.add_argument("--sets", type=name_list, help="default: all that are there")
     parser.add_argument(
         "--engines",
-        type=tables.split,
+        type=name_list,
         help="methods, e.g. ep,ep:loo,plsor,best,linear,gpr,sklearn-gpc,mord; default: the paper's",
     )
-    parser.add_argument("--bins", type=tables.split, help="numbers of classes; default: 5,10")
+    parser.add_argument("--bins", type=name_list, help="numbers of classes; default: 5,10")
     parser.add_argument("--partitions", type=int, help="the first so many; default: the paper's")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
     parser.add_argument(
-        "--out", type=Path, default=Path("bench"), help="folder of the results (default: bench)"
+        "--out",
+        type=local_path,
+        default=Path("bench"),
+        help="folder of the results (default: bench)",
     )
     parser.add_argument("--retry", action="store_true", help="run again what failed before")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -36,7 +41,7 @@ def _run(options: argparse.Namespace) -> None:
     suite = suites[options.suite]
     bins = None if options.bins is None else [int(number) for number in options.bins]
     tasks = suite.tasks(options.data, options.sets, bins, options.partitions, options.engines)
-    options.out.mkdir(parents=True, exist_ok=True)
+    files.make_folder(options.out)
     file = options.out / f"{suite.name}.csv"
     table = run(
         suite,
@@ -48,8 +53,8 @@ def _run(options: argparse.Namespace) -> None:
         progressbar=show_progress(options),
         say=warn,
     )
-    for path in (file, *write(suite.name, table, options.out, options.typed)):
-        print(path)
+    for written in (file, *write(suite.name, table, options.out, options.typed)):
+        print(files.printable(written))
 
 
 BENCH = Command(

@@ -1,15 +1,17 @@
 """``pmordinal compare``: several engines on one table."""
 
 import argparse
-from pathlib import Path
 
 from pmordinal import tables
 from pmordinal.cli.base import (
     DENSE,
     Command,
+    check_output,
     data_arguments,
     fit_engine,
+    local_path,
     model_arguments,
+    name_list,
     print_table,
     read_data,
 )
@@ -19,10 +21,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     data_arguments(parser)
     model_arguments(parser)
     parser.add_argument(
-        "--engines", type=tables.split, default=list(DENSE), help=f"default: {','.join(DENSE)}"
+        "--engines", type=name_list, default=list(DENSE), help=f"default: {','.join(DENSE)}"
     )
     parser.add_argument("--reference", help="engine to measure distances from; default: the first")
-    parser.add_argument("--out", type=Path, help="table to write")
+    parser.add_argument("--out", type=local_path, help="table to write")
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -34,8 +36,7 @@ def _run(options: argparse.Namespace) -> None:
         get_engine(engine)
     reference = options.reference or options.engines[0]
     checks.one_of("--reference", reference, options.engines)
-    if options.out is not None:
-        tables.suffix(options.out)
+    check_output(options.out)
     data = read_data(options)
     fits = {engine: fit_engine(engine, data, options) for engine in options.engines}
     table = compare(fits, reference=reference)

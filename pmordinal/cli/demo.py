@@ -3,11 +3,13 @@
 import argparse
 from pathlib import Path
 
-from pmordinal.cli.base import Command
+from pmordinal.cli.base import Command, local_path
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, default=Path("pmordinal-demo"), help="folder to write")
+    parser.add_argument(
+        "--out", type=local_path, default=Path("pmordinal-demo"), help="folder to write"
+    )
     parser.add_argument("--engine", default="ep", help="inference engine")
 
 

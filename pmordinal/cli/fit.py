@@ -1,18 +1,19 @@
 """``pmordinal fit``: a table in; a summary, a fit on disk and an HTML report out."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pmordinal import tables
 from pmordinal.cli.base import (
     DENSE,
     Command,
     check_output,
     data_arguments,
     fit_engine,
+    local_path,
     model_arguments,
+    name_list,
     read_data,
+    say_written,
 )
 
 if TYPE_CHECKING:
@@ -29,11 +30,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--semisupervised", action="store_true", help="learn from the unlabelled rows too"
     )
-    parser.add_argument("--out", type=Path, help="file for the fit: .nc or .zarr")
-    parser.add_argument("--report", type=Path, help="file for an HTML report")
+    parser.add_argument("--out", type=local_path, help="file for the fit: .nc or .zarr")
+    parser.add_argument("--report", type=local_path, help="file for an HTML report")
     parser.add_argument(
         "--engines",
-        type=tables.split,
+        type=name_list,
         help=f"engines to compare in the report; default: {','.join(DENSE)} up to {MODERATE} rows",
     )
 
@@ -55,11 +56,10 @@ def _run(options: argparse.Namespace) -> None:
         objective=options.objective,
         semisupervised=options.semisupervised,
     )
-    console = Console()
-    console.print(summary_table(result))
+    Console().print(summary_table(result))
     if options.out is not None:
         result.save(options.out)
-        console.print(f"Wrote {options.out}", highlight=False, soft_wrap=True)
+        say_written(options.out)
     if options.report is not None:
         from pmordinal.report import write_report
 
@@ -73,7 +73,7 @@ def _run(options: argparse.Namespace) -> None:
             source=options.data,
             command=options.typed,
         )
-        console.print(f"Wrote {options.report}", highlight=False, soft_wrap=True)
+        say_written(options.report)
 
 
 def _rivals(result: "OrdinalFit", data: tuple, options: argparse.Namespace):

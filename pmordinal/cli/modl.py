@@ -1,14 +1,15 @@
 """``pmordinal modl``: the columns ranked by what they say about the target, and their grids."""
 
 import argparse
-from pathlib import Path
 
 import pandas as pd
 
 from pmordinal import tables
 from pmordinal.cli.base import (
     Command,
+    check_output,
     data_arguments,
+    local_path,
     print_table,
     read_target,
     show_progress,
@@ -18,7 +19,7 @@ from pmordinal.cli.base import (
 def _arguments(parser: argparse.ArgumentParser) -> None:
     data_arguments(parser)
     parser.add_argument("--grids", type=int, default=3, help="grids to show (default 3)")
-    parser.add_argument("--out", type=Path, help="table of the ranking to write")
+    parser.add_argument("--out", type=local_path, help="table of the ranking to write")
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -26,8 +27,7 @@ def _run(options: argparse.Namespace) -> None:
     from pmordinal.modl.ranking import ranking_table
     from pmordinal.summary import grid_table
 
-    if options.out is not None:
-        tables.suffix(options.out)
+    check_output(options.out)
     X, y = read_target(options)
     ordered = isinstance(y.dtype, pd.CategoricalDtype)
     names = [str(level) for level in y.cat.categories] if ordered else None

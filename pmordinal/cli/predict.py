@@ -3,22 +3,23 @@
 import argparse
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from pmordinal import tables
-from pmordinal.cli.base import Command
+from pmordinal.cli.base import Command, check_output, local_path, say_written
 
 if TYPE_CHECKING:
     from pmordinal.fitted import OrdinalFit
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("fit", type=Path, help="a file that fit --out wrote")
-    parser.add_argument("data", type=Path, help="table with the columns of the fit")
-    parser.add_argument("--out", type=Path, help="table to write; default: CSV to the terminal")
+    parser.add_argument("fit", type=local_path, help="a file that fit --out wrote")
+    parser.add_argument("data", type=local_path, help="table with the columns of the fit")
+    parser.add_argument(
+        "--out", type=local_path, help="table to write; default: CSV to the terminal"
+    )
     parser.add_argument(
         "--rule", default="mode", choices=("mode", "median"), help="predicted class"
     )
@@ -30,12 +31,11 @@ def _run(options: argparse.Namespace) -> None:
     from pmordinal.storage import load
 
     checks.integer("--block", options.block, minimum=1)
-    if options.out is not None:
-        tables.suffix(options.out)
+    check_output(options.out)
     fit = load(options.fit)
     rows = tables.write(_predictions(fit, options), options.out or sys.stdout)
     if options.out is not None:
-        print(f"Wrote {options.out}, {rows} rows")
+        say_written(options.out, f", {rows} rows")
 
 
 def _predictions(fit: "OrdinalFit", options: argparse.Namespace) -> Iterator[pd.DataFrame]:
@@ -44,6 +44,10 @@ def _predictions(fit: "OrdinalFit", options: argparse.Namespace) -> Iterator[pd.
     new = [f"P({name})" for name in fit.labels.class_names]
     done = 0
     for block in tables.blocks(options.data, options.block):
+        if block.empty:
+            raise ValueError(f"{options.data} has no rows")
+        if not isinstance(block.index, pd.RangeIndex):  # Parquet keeps an index as columns
+            block = block.reset_index()
         twice = [name for name in (*new, "predicted") if name in block.columns]
         if twice:
             raise ValueError(f"{options.data} has a column {twice[0]!r} already: rename it")

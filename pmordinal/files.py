@@ -1,0 +1,244 @@
+"""Files and folders of this machine: they appear whole or not at all, and only ordinary ones are read.
+
+What is written goes under a name of its own beside the target, which it replaces at the end. So several processes may
+write to one target: the last one wins whole. A link is written through.
+"""
+
+import errno
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from uuid import uuid4
+
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one letter is a drive of Windows
+TEMPORARY = ".pmordinal-"
+TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)  # a folder cannot replace what is there
+PATIENCE = 10.0  # seconds that a folder may take to stand still
+
+
+def local(path: str | os.PathLike[str]) -> Path:
+    """Return a path of this machine, with ``~`` for the home folder; refuse addresses.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Examples
+    --------
+    >>> local("s3://bucket/fit.zarr")
+    Traceback (most recent call last):
+    ValueError: s3://bucket/fit.zarr is an address: only files of this machine are read and written, give a path
+    """
+    text = os.fspath(path)
+    if not isinstance(text, str):
+        raise TypeError(f"a path must be text or a pathlib.Path, got {path!r}")
+    if "\0" in text:
+        raise ValueError(f"a path cannot hold a NUL character, got {text!r}")
+    if ADDRESS.match(text):  # pathlib makes one slash of two; a folder may be named so
+        if "://" in text or not Path(text.split("/")[0]).is_dir():
+            raise ValueError(
+                f"{text} is an address: only files of this machine are read and written, give a path"
+            )
+    return Path(os.path.expanduser(text))
+
+
+def printable(path: str | os.PathLike[str]) -> str:
+    r"""Return a path as text for a terminal or a page, whatever bytes its name has.
+
+    Examples
+    --------
+    >>> printable("caf\udce9.csv")
+    'caf\\udce9.csv'
+    """
+    return str(path).encode("utf-8", "backslashreplace").decode()
+
+
+def target(path: Path, marker: str | None = None) -> Path:
+    """Return where `path` leads, links followed; raise if nothing can be written there.
+
+    Parameters
+    ----------
+    path : Path
+    marker : str, optional
+        Of a folder: a file that each folder of this kind holds, so that no other one is replaced.
+    """
+    real = Path(os.path.realpath(path))
+    parent = real.parent if path.is_symlink() else path.parent
+    if not parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {parent}")
+    if not os.access(parent, os.W_OK):
+        raise PermissionError(f"cannot write {path}: the folder {parent} is read-only")
+    if not real.exists():
+        return real
+    if not real.stat().st_mode & 0o222 or not os.access(real, os.W_OK):
+        raise PermissionError(f"cannot write {path}: it is read-only")
+    if marker is None:
+        if real.is_dir():
+            raise IsADirectoryError(f"cannot write {path}: it is a folder")
+        if not real.is_file():
+            raise OSError(f"cannot write {path}: it is not an ordinary file")
+    elif not real.is_dir():
+        raise NotADirectoryError(
+            f"cannot write {path}: it is a file, and this kind is a folder: remove it"
+        )
+    elif any(real.iterdir()) and not (real / marker).exists():
+        raise FileExistsError(
+            f"cannot write {path}: it is a folder without {marker}, so that other things are in it: "
+            "choose another name"
+        )
+    return real
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside `path` that takes its place when all went well.
+
+    Parameters
+    ----------
+    path : Path
+        A file; the temporary path has its suffix.
+    """
+    real = target(path)
+    temporary = _beside(real)
+    try:
+        with _named(path, temporary):
+            yield temporary
+            _keep_mode(real, temporary)
+            os.replace(temporary, real)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_folder(path: Path, files: Mapping[str, bytes], marker: str) -> None:
+    """Write a folder of files; it replaces an older one as a whole.
+
+    Parameters
+    ----------
+    path : Path
+    files : mapping of str to bytes
+        Contents by name, such as ``"fit/X/zarr.json"``.
+    marker : str
+        See `target`.
+    """
+    real = target(path, marker)
+    new = _beside(real)
+    aside: list[Path] = []
+    try:
+        with _named(path, new):
+            for name, content in files.items():
+                file = new / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content)
+            _keep_mode(real, new)
+            _move(new, real, aside)
+    finally:
+        if aside and aside[-1].exists() and not os.path.lexists(real):
+            os.rename(aside[-1], real)  # interrupted in between: the old one comes back
+        for folder in (new, *aside):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _move(new: Path, real: Path, aside: list[Path]) -> None:
+    """Put a folder in its place; what was there steps aside, since no folder replaces a folder."""
+    while True:
+        try:
+            return os.rename(new, real)
+        except OSError as error:
+            if error.errno not in TAKEN:
+                raise
+        aside.append(_beside(real))
+        with suppress(FileNotFoundError):  # another process was quicker
+            os.rename(real, aside[-1])
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder with its parents, unless it is there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = "there is a file of that name" if path.exists() else error.strerror
+        raise OSError(f"cannot make the folder {path}: {why}") from error
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a file; raise if it is a pipe, a device or a folder."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    if path.is_dir():
+        raise ValueError("it is a folder, not a file")
+    with open(os.open(path, flags), "rb") as file:  # a pipe that nobody writes to does not block
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError("it is not an ordinary file")
+        return file.read()
+
+
+def read_folder(path: Path) -> dict[str, bytes]:
+    """Return the contents of a folder by name, all of one state; raise if links are in it.
+
+    A folder that `write_folder` replaces in the meantime is read again.
+    """
+    end = time.monotonic() + PATIENCE
+    while True:
+        before = _state(path)
+        late = time.monotonic() > end
+        if before is None:
+            if late or not any(path.parent.glob(f"{TEMPORARY}*")):  # else it is being replaced
+                raise FileNotFoundError(f"there is no file {path}")
+        elif not path.is_dir():
+            raise ValueError("it is a file, not a folder")
+        else:
+            with suppress(FileNotFoundError):  # it has gone while it was read
+                files = dict(_contents(path, ""))
+                if _state(path) == before:
+                    return files
+        if late:
+            raise OSError("it changes all the time: read it when nobody writes to it")
+        time.sleep(0.002)
+
+
+def _contents(folder: Path, prefix: str) -> Iterator[tuple[str, bytes]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name = prefix + entry.name
+            if entry.is_symlink():
+                raise ValueError(f"{name} is a link, and may lead anywhere")
+            if entry.is_dir(follow_symlinks=False):
+                yield from _contents(folder / entry.name, f"{name}/")
+            else:
+                yield name, read_file(folder / entry.name)
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    """Return what tells a folder from another one that has taken its place."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_ctime_ns, found.st_mtime_ns
+
+
+def _beside(real: Path) -> Path:
+    """Return a new name in the same folder; short, since names have a longest length."""
+    return real.with_name(f"{TEMPORARY}{uuid4().hex}{real.suffix}")
+
+
+def _keep_mode(old: Path, new: Path) -> None:
+    """Let the new one have the permissions of the old one, if there is any."""
+    with suppress(FileNotFoundError):
+        os.chmod(new, stat.S_IMODE(old.stat().st_mode))
+
+
+@contextmanager
+def _named(path: Path, temporary: Path) -> Iterator[None]:
+    """Give the system's errors the user's name of the file; those of other files go on as they are."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename
+        if error.errno is None or (where and not str(where).startswith(str(temporary))):
+            raise
+        raise OSError(f"cannot write {path}: {error.strerror}") from error

@@ -1,0 +1,67 @@
+r"""Texts that a spreadsheet takes for formulas: marked by an apostrophe in a CSV file, and read without it.
+
+A cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or the end of a line is computed when a spreadsheet opens the
+file, and a formula can start other programs. Numbers stay as they are, and so do texts without a letter or a digit,
+such as ``++``: they compute nothing. Texts that begin with an apostrophe and then such a sign get one more, so that
+reading gives back what was written.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+MARK = "'"
+SIGNS = "=+-@\t\r\n＝＋－＠"
+NUMBER = r"[+-]?((\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?%?|inf(inity)?|nan|1\.#(IND|QNAN))"
+FORMULA = re.compile(
+    rf"{MARK}*(?!{NUMBER}\Z)[{re.escape(SIGNS)}].*[^\W_]", re.DOTALL | re.IGNORECASE
+)
+
+
+def marked(value: Any) -> Any:
+    """Return a text so that it begins no formula; all else as it is.
+
+    Examples
+    --------
+    >>> [marked(value) for value in ("=1+1", "-1", "++", "'=1+1", -1)]
+    ["'=1+1", '-1', '++', "''=1+1", -1]
+    """
+    return MARK + value if isinstance(value, str) and FORMULA.match(value) else value
+
+
+def unmarked(value: Any) -> Any:
+    """Return a text as it was before `marked`.
+
+    Examples
+    --------
+    >>> [unmarked(value) for value in ("'=1+1", "'-1", "'", "''=1+1", -1)]
+    ['=1+1', "'-1", "'", "'=1+1", -1]
+    """
+    if isinstance(value, str) and value.startswith(MARK) and FORMULA.match(value[1:]):
+        return value[1:]
+    return value
+
+
+def mark(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in which all texts and names of columns are `marked`."""
+    return _changed(table, marked, tuple(SIGNS + MARK))
+
+
+def unmark(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table in which all texts and names of columns are `unmarked`."""
+    return _changed(table, unmarked, (MARK,))
+
+
+def _changed(table: pd.DataFrame, change: Callable, starts: tuple[str, ...]) -> pd.DataFrame:
+    out = table.copy(deep=False)
+    for position in range(table.shape[1]):
+        column = table.iloc[:, position]
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            out.isetitem(position, column.cat.rename_categories(change).array)
+        elif column.dtype == object or (
+            pd.api.types.is_string_dtype(column) and column.str.startswith(starts, na=False).any()
+        ):
+            out.isetitem(position, column.map(change, na_action="ignore").array)
+    return out.set_axis([change(name) for name in table.columns], axis=1)
