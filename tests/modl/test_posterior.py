@@ -7,7 +7,7 @@ import pytest
 
 from pmordinal.modl import averaged_log_score, averaged_rank_cdf, criterion, fit_grid, sample_grids
 from pmordinal.modl.cells import Cells
-from pmordinal.modl.posterior import Chain
+from pmordinal.modl.posterior import Chain, _share_of_common_groups
 
 from .oracles import bell_sum, every_grid_cost, heteroscedastic, lf, set_partitions
 
@@ -197,11 +197,20 @@ def test_unknown_labels_are_predicted_by_the_ranks_alone():
     )
 
 
+def test_pairs_of_labels_are_counted_draw_by_draw():
+    part = np.random.default_rng(0).integers(0, 3, (2, 7, 5)).astype(np.uint8)
+    same = part[..., :, None] == part[..., None, :]
+    np.testing.assert_array_equal(_share_of_common_groups(part), same.mean(axis=1))
+
+
 def test_bad_input():
     with pytest.raises(ValueError, match="two distinct values"):
         sample_grids([1, 1], [1, 2])
     with pytest.raises(ValueError, match="draws must be an integer of at least 1"):
         sample_grids([1, 2], [1, 2], draws=0)
+    labels = np.arange(5001)
+    with pytest.raises(ValueError, match=r"5001 labels.*at most 5000"):
+        sample_grids(labels, labels, categorical=True)
     with pytest.raises(ValueError, match="x has 2 rows and y has 3"):
         sample_grids([1, 2], [1, 2, 3])
 
