@@ -299,8 +299,11 @@ class OrdinalEvidence(ProblemOp, ValueWithGradient):
         """Take the kernel's parameters, the thresholds, the noise and the class codes."""
         *floats, y = inputs
         floats = [pt.cast(pt.as_tensor(x), "float64") for x in floats]
+        y = pt.as_tensor(y)
+        if not y.type.dtype.startswith("float"):  # of those `perform` sees whether they are whole
+            y = pt.cast(y, "int64")
         outputs = [pt.scalar(dtype="float64"), *(x.type() for x in floats)]
-        return self.node([*floats, pt.cast(pt.as_tensor(y), "int64")], outputs)
+        return self.node([*floats, y], outputs)
 
     def infer_shape(self, node, shapes):
         """Give each gradient its input's shape."""
@@ -313,14 +316,20 @@ class OrdinalEvidence(ProblemOp, ValueWithGradient):
         node.tag.chains = Chains()
 
     def perform(self, node, inputs, outputs):
-        """Run the engine; where it breaks down the value is −∞, which samplers reject."""
+        """Run the engine; where it breaks down, or a code is no class, the value is −∞, which samplers reject."""
         *values, thresholds, noise, y = inputs
         problem, results = self.problem, None
-        if noise > 0 and _usable(inputs[:-1]) and (thresholds[1:] > thresholds[:-1]).all():
+        if y.shape != (len(problem.X),):
+            raise ValueError(
+                f"the model has {len(problem.X)} labelled rows, got {y.size} class codes"
+            )
+        codes = _codes(y, thresholds.size + 1)
+        usable = noise > 0 and _usable(inputs[:-1]) and (thresholds[1:] > thresholds[:-1]).all()
+        if usable and codes is not None:
             try:
                 with np.errstate(all="ignore"):  # what overflows is found below, and rejected
                     memory = None if problem.is_optimised else node.tag.chains.mine()
-                    value, gradient = problem.evaluate(values, thresholds, noise, y, memory)
+                    value, gradient = problem.evaluate(values, thresholds, noise, codes, memory)
             except (np.linalg.LinAlgError, ArithmeticError):  # overflow, or noise² = 0
                 pass
             else:
@@ -338,3 +347,13 @@ class OrdinalEvidence(ProblemOp, ValueWithGradient):
 def _usable(arrays) -> bool:
     """Tell whether all numbers are finite; there are few of them."""
     return all(isfinite(x) for a in arrays for x in np.ravel(a).tolist())
+
+
+def _codes(y: np.ndarray, n_classes: int) -> np.ndarray | None:
+    """Return class codes as whole numbers; None if one of them is no class."""
+    if not ((y >= 0) & (y < n_classes)).all():
+        return None
+    if y.dtype == np.int64:
+        return y
+    codes = y.astype(np.int64)
+    return codes if np.array_equal(codes, y) else None

@@ -117,23 +117,52 @@ def test_degenerate_inputs_are_minus_infinity_with_zero_gradient(evidence, index
     assert np.isfinite(both(*POINT)[0])  # and what came before does not harm the next
 
 
+@pytest.mark.parametrize("code", [-1, 3, 7000, 0.5, np.nan])
+def test_a_code_that_is_no_class_is_impossible(evidence, code):
+    """And is never looked up: compiled loops would read whatever is there."""
+    task, inputs, _ = evidence
+    y = pt.tensor("y", shape=(None,), dtype=np.asarray(code).dtype)
+    value = OrdinalEvidence(task)(*inputs, y)[0]
+    run = pytensor.function([*inputs, y], [value, *pytensor.grad(value, inputs)], mode=PYTHON)
+    codes = task.y.astype(y.dtype)
+    valid, *_ = run(*POINT, codes)
+    codes[1] = code
+    found, *gradient = run(*POINT, codes)
+    assert np.isfinite(valid)
+    assert found == -np.inf
+    assert all(np.all(g == 0.0) for g in gradient)
+
+
+def test_codes_of_other_rows_are_refused(evidence):
+    task, inputs, _ = evidence
+    y = pt.lvector("y")
+    run = pytensor.function([*inputs, y], OrdinalEvidence(task)(*inputs, y)[0], mode=PYTHON)
+    with pytest.raises(ValueError, match=r"labelled rows, got 3 class codes"):
+        run(*POINT, task.y[:3])
+
+
 def test_a_warm_start_does_not_change_the_value(evidence):
-    task, inputs, value = evidence
-    run = pytensor.function(inputs, value, mode=PYTHON)
-    first = float(run(*POINT))
-    assert "starts" in task.cache
-    task.cache.pop("recent")
-    run(np.array([9.0, 0.1]), np.array([-3.0, 4.0]), np.array(2.0))
-    assert float(run(*POINT)) == pytest.approx(first, abs=1e-7)
+    task, _, _ = evidence
+
+    def value(ls, b, s):
+        return task.evaluate([ls], b, s, task.y)[0]
+
+    first = value(*POINT)
+    assert task.cache["memory"].starts.last is not None
+    task.cache["memory"].results.clear()
+    value(np.array([9.0, 0.1]), np.array([-3.0, 4.0]), np.array(2.0))
+    assert value(*POINT) == pytest.approx(first, abs=1e-7)
 
 
 def test_what_is_kept_is_not_what_others_write_into(evidence):
     """Results are kept for the next time, and a compiled graph may work in the arrays that it is given."""
-    task, _, _ = evidence
+    task, inputs, _ = evidence
     op = OrdinalEvidence(task)
+    node = op.make_node(*inputs, task.y)
+    op.prepare_node(node, None, None, "py")
     cells = [[[None] for _ in range(4)] for _ in range(2)]
     for outputs in cells:
-        op.perform(None, [*POINT, task.y], outputs)
+        op.perform(node, [*POINT, task.y], outputs)
         for cell in outputs:
             cell.append(cell[0].copy())
             cell[0][...] = 7.0
