@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from arviz_base import rc_context
 from matplotlib import pyplot as plt
 
 from pmordinal import files, modl
@@ -29,6 +30,7 @@ from pmordinal.plots import (
 from pmordinal.summary import grid_table, outcome, parameters, status
 
 MOST_CURVES = 6  # attributes with a picture of their own
+MOST_PANELS = 12  # thresholds with a panel of their own
 MOST_ROWS = 40  # rows of a table
 LEAST_EXPECTED = 8  # labels shown that the others predict worst
 
@@ -274,7 +276,8 @@ def _curves(fit: OrdinalFit, target: str, by_level: list[str]) -> Section:
 
 
 def _calibration(fit: OrdinalFit, target: str) -> Section:
-    drawn = plot_calibration(fit, seed=0).viz["figure"].item()
+    with rc_context({"plot.max_subplots": MOST_PANELS}):
+        drawn = plot_calibration(fit, seed=0).viz["figure"].item()
     parts = (
         text(
             f"Where the model gives {target} ≤ k a probability, how often is it so? Each row is predicted without "

@@ -377,3 +377,17 @@ def test_the_border(factory, table):
         factory(X, pd.Categorical(list(y)))
     with pytest.raises(ValueError, match="row"):
         factory(X[:0], y[:0])
+
+
+def test_rows_with_several_names_have_one_in_trees_and_files(table, tmp_path):
+    X, y = table
+    index = pd.MultiIndex.from_product([[1, 2], list("abcdefg")], names=["plot", "row"])
+    names = [f"{plot}, {row}" for plot, row in index]
+    fit = pmo.fit(pmo.gp_model(X.set_axis(index), y), progressbar=False)
+    assert fit.index.tolist() == names
+    assert fit.to_datatree(draws=2)["posterior"]["obs"].values.tolist() == names
+    assert pmo.loo(fit).elpd_i["obs"].values.tolist() == names
+    assert fit.predict(X.set_axis(index))["obs"].values.tolist() == names
+    assert pmo.surrogate_residuals(fit)["obs"].tolist() == names
+    fit.save(tmp_path / "fit.nc")
+    assert pmo.load(tmp_path / "fit.nc").index.tolist() == names

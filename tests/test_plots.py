@@ -17,6 +17,7 @@ from scipy.stats import beta, norm
 import pmordinal as pmo
 from pmordinal import plots
 from pmordinal.effects import effects
+from pmordinal.modl.plots import plot_ranking
 from pmordinal.plots.base import (
     class_colours,
     class_legend,
@@ -124,6 +125,8 @@ def test_labels_are_pushed_apart():
     assert np.all(np.diff(np.sort(placed)) > 0.0999)
     np.testing.assert_allclose(placed[[1, 3]], [0.1, 0.9])
     np.testing.assert_allclose(np.mean(placed[[0, 2, 4]]), (0.5 + 0.51 + 0.5) / 3)
+    np.testing.assert_allclose(spread(np.zeros(3), gap=0.1), [0.0, 0.1, 0.2])
+    np.testing.assert_allclose(spread(np.ones(3), gap=0.1), [0.8, 0.9, 1.0])
 
 
 # along attributes
@@ -426,7 +429,7 @@ def each_plot(model, fit, tree, features):
         grid = pmo.modl.fit_grid(values, fit.posterior.y, x_name=feature, y_name=r"$\y$")
         yield from (partial(plots.plot_grid, grid), grid.plot, grid.plot_cdf)
     ranking = pmo.modl.rank_predictors(training_table(fit), fit.posterior.y, progressbar=False)
-    yield partial(pmo.modl.plots.plot_ranking, ranking)
+    yield partial(plot_ranking, ranking)
 
 
 @pytest.mark.parametrize(
@@ -515,7 +518,7 @@ def test_long_names_leave_room():
     drawn_texts()  # matplotlib warns where the axes have no room
     alike = [f"{'very ' * 20}{k}{' long' * 20}" for k in range(2)]
     ranking = pd.DataFrame({"level": [0.3, 0.1], "kind": "numeric"}, index=alike)
-    bars = pmo.modl.plots.plot_ranking(ranking).patches
+    bars = plot_ranking(ranking).patches
     assert [bar.get_width() for bar in bars] == [0.1, 0.3]
     assert len({bar.get_y() for bar in bars}) == 2
 

@@ -201,9 +201,9 @@ def class_legend(
 def name_axis(ax: Axes, x: np.ndarray, names: Sequence[str], title: str) -> None:
     """Write names under places on the x axis, turned where they would touch, as many as there is room for."""
     inches = ax.get_window_extent().width / ax.figure.dpi
-    shown = selection(len(names), max(2, int(6 * inches)))
+    shown = selection(len(names), max(2, int(4 * inches)))
     ticks = [caption(names[i], WIDTH) for i in shown]
-    is_crowded = sum(len(tick) + 2 for tick in ticks) > 12 * inches
+    is_crowded = sum(len(tick) + 2 for tick in ticks) > 10 * inches
     turn: dict[str, Any] = (
         {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if is_crowded else {}
     )
@@ -213,7 +213,7 @@ def name_axis(ax: Axes, x: np.ndarray, names: Sequence[str], title: str) -> None
 
 
 def spread(wanted: np.ndarray, gap: float = 0.055) -> np.ndarray:
-    """Return heights as near the wanted ones as a gap between neighbours allows.
+    """Return heights as near the wanted ones as a gap between neighbours allows, from 0 to 1 if they fit there.
 
     It is the isotonic regression of the heights less their places in the order.
 
@@ -225,5 +225,5 @@ def spread(wanted: np.ndarray, gap: float = 0.055) -> np.ndarray:
     order = np.argsort(wanted, kind="stable")
     steps = gap * np.arange(wanted.size)
     placed = np.empty(wanted.size)
-    placed[order] = isotonic_regression(wanted[order] - steps).x + steps
+    placed[order] = isotonic_regression(wanted[order] - steps).x.clip(0.0, 1.0 - steps[-1]) + steps
     return placed
