@@ -76,7 +76,7 @@ class OrdinalFit:
     unlabeled : ndarray, shape (m, d)
         Rows without a label.
     index : ndarray, shape (n,)
-        Names of the labelled rows.
+        Names of the labelled rows: numbers, times or text, see `pmordinal.rows.storable`.
     optimum : tuple, optional
         The objective as a `Target` and where its optimum is; a fit from a file or a pickle has none.
     """

@@ -126,6 +126,22 @@ def test_half_a_line_left_by_a_crash_is_run_again(folder, tmp_path, toy):
     pd.testing.assert_frame_equal(table, whole)
 
 
+def test_the_lines_before_half_a_line_are_not_written_again(folder, tmp_path, toy, monkeypatch):
+    """A disk that is full must not cost what is there."""
+    path = tmp_path / "r.csv"
+    go(folder, path, GPOR.tasks(folder, partitions=2, methods=["ep"]))
+    lines = path.read_bytes().splitlines(keepends=True)
+    with path.open("ab") as file:
+        file.write(b"gpor,half")
+
+    def full(*_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(type(path), "write_bytes", full)
+    assert len(bench_run._repair(path)) == len(lines) - 1
+    assert path.read_bytes() == b"".join(lines)
+
+
 def test_a_failing_task_is_named_and_the_others_go_on(folder, tmp_path, toy):
     tasks = GPOR.tasks(folder, ["alpha"], [5], 3, ["ep"])
     toy.fails = (2,)
