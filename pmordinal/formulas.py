@@ -60,8 +60,14 @@ def _changed(table: pd.DataFrame, change: Callable, starts: tuple[str, ...]) -> 
         column = table.iloc[:, position]
         if isinstance(column.dtype, pd.CategoricalDtype):
             out.isetitem(position, column.cat.rename_categories(change).array)
-        elif column.dtype == object or (
-            pd.api.types.is_string_dtype(column) and column.str.startswith(starts, na=False).any()
-        ):
+        elif column.dtype == object or _any_text(column, starts):
             out.isetitem(position, column.map(change, na_action="ignore").array)
     return out.set_axis([change(name) for name in table.columns], axis=1)
+
+
+def _any_text(column: pd.Series, starts: tuple[str, ...]) -> bool:
+    """Tell, quickly, whether a column holds a text that begins so and is no number."""
+    if not pd.api.types.is_string_dtype(column):
+        return False
+    found = column[column.str.startswith(starts, na=False)]
+    return bool(pd.to_numeric(found, errors="coerce").isna().any())

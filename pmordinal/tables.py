@@ -4,7 +4,6 @@ import csv
 import gzip
 import io
 import os
-import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +28,10 @@ MISSING = frozenset(
 
 
 # What the readers raise for a file that is none of theirs, cut off, or compressed otherwise.
-UNREADABLE = (ValueError, OSError, EOFError, LookupError, NotImplementedError, zlib.error)
+UNREADABLE = (
+    *(ValueError, OSError, EOFError, LookupError, NotImplementedError),
+    *(zlib.error, csv.Error),
+)
 
 
 def read(path: Path, labels: Iterable[str] = ()) -> pd.DataFrame:
@@ -43,7 +45,7 @@ def read(path: Path, labels: Iterable[str] = ()) -> pd.DataFrame:
     """
     kind = _existing(path)
     with _readable(path):
-        _check_header(path)
+        _check_form(path)
         if kind in PARQUET:
             with _pyarrow_parquet().ParquetFile(path) as file:
                 table = file.read().to_pandas()
@@ -71,7 +73,7 @@ def blocks(path: Path, rows: int) -> Iterator[pd.DataFrame]:
     """
     kind = _existing(path)
     with _readable(path):
-        _check_header(path)
+        _check_form(path)
         if kind in PARQUET:
             with _pyarrow_parquet().ParquetFile(path) as file:
                 for batch in file.iter_batches(rows):
@@ -82,7 +84,7 @@ def blocks(path: Path, rows: int) -> Iterator[pd.DataFrame]:
 
 
 def _csv(path: Path, **options: Any) -> Any:
-    """Return what pandas makes of a CSV file whose header was checked."""
+    """Return what pandas makes of a CSV file whose form was checked."""
     return pd.read_csv(
         os.path.abspath(path),  # pandas takes a name such as http:/x for an address
         sep=SEPARATORS[suffix(path)],
@@ -93,20 +95,42 @@ def _csv(path: Path, **options: Any) -> Any:
     )
 
 
-def _check_header(path: Path) -> None:
+def _check_form(path: Path) -> None:
     """Raise if a column is there twice, or if a row has more entries than the header.
 
-    pandas renames the second column of a name, and takes the first entries of longer rows for an index.
+    pandas renames the second column of a name. Of longer rows it takes the first entries for an index, or it drops the
+    last ones, or it raises, which depends on where they are and on its version: so they are counted here.
     """
-    if suffix(path) in PARQUET:
+    kind = suffix(path)
+    if kind in PARQUET:
         with _pyarrow_parquet().ParquetFile(path) as file:
             names = file.schema_arrow.names
     else:
-        # the first row is the only one that pandas lets be longer than the one above
-        names = [unmarked(name) for name in _csv(path, header=None, nrows=2, dtype="str").iloc[0]]
+        longest = csv.field_size_limit(2**31 - 1)
+        try:
+            with _opener(path)(path, "rt", encoding="utf-8-sig", newline="") as stream:
+                names = _count_entries(csv.reader(stream, delimiter=SEPARATORS[kind]))
+        finally:
+            csv.field_size_limit(longest)
     twice = [name for name, count in Counter(names).items() if count > 1 and name]
     if twice:
         raise ValueError(f"it has more than one column {twice[0]!r}: rename or remove all but one")
+
+
+def _count_entries(rows: Any) -> list[str]:
+    """Return the header of a CSV file; raise if it is shorter than a row."""
+    header: list[str] = next((row for row in rows if row), [])  # empty lines are no rows
+    for row in rows:
+        if len(row) > len(header):
+            raise ValueError(
+                f"line {rows.line_num} has {len(row)} entries, the header has {len(header)}: quote an entry with a "
+                "separator in it, and remove separators at the end of a line"
+            )
+    return [unmarked(name) for name in header]
+
+
+def _opener(path: Path) -> Any:
+    return gzip.open if path.suffix == ".gz" else open
 
 
 def typed(block: pd.DataFrame, columns: Sequence[Column], path: Path) -> pd.DataFrame:
@@ -158,14 +182,7 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:
-        why = str(error)
-        if longer := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", why):
-            count, line, found = longer.groups()
-            why = (
-                f"line {line} has {found} entries, the lines above have {count}: "
-                "quote an entry with a comma in it, and remove commas at the end of a line"
-            )
-        raise ValueError(f"{path} cannot be read as a table: {why}") from error
+        raise ValueError(f"{path} cannot be read as a table: {error}") from error
 
 
 def suffix(path: Path) -> str:
@@ -276,8 +293,7 @@ def write(parts: Iterable[pd.DataFrame], target: Path | IO[str]) -> int:
     with files.whole(target) as temporary:
         if kind in PARQUET:
             return _write_parquet(parts, temporary)
-        opener = gzip.open if target.suffix == ".gz" else open
-        with opener(temporary, "wt", encoding="utf-8", newline="") as stream:
+        with _opener(target)(temporary, "wt", encoding="utf-8", newline="") as stream:
             return _write_csv(parts, stream, SEPARATORS[kind])
 
 

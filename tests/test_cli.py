@@ -196,7 +196,7 @@ def test_modl_ranks_and_shows_grids(tmp_path, capsys):
         (["fit", "DATA", "--target", "pain", "--out", "DIR.nc"], 1, "DIR.nc: it is a folder"),
         (["fit", "LABELS", "--target", "pain"], 1, "more than one column 'pain'"),
         (["fit", "GZIP.csv.gz", "--target", "pain"], 1, "GZIP.csv.gz cannot be read as a table: Not a gzipped file"),
-        (["predict", "FIT", "COMMAS"], 1, "line 2 has 3 entries, the lines above have 2"),
+        (["predict", "FIT", "COMMAS"], 1, "line 2 has 3 entries, the header has 2"),
         (["predict", "FIT", "HEAD2"], 1, "has no rows"),
         (["predict", "FIT", "DATA", "--out", "no/x.csv"], 1, "there is no folder no"),
         (["modl", "DATA", "--target", "age", "--out", "no/x.csv"], 1, "there is no folder no"),

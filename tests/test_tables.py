@@ -34,6 +34,9 @@ def table(tmp_path, text, name="table.csv"):
         ("a\n1,\n2,\n", 2),
         ('a,b\n"x, y",2\nx, y,2\n', 3),
         ("\ufeffa,b\n\n0,2,\n", 3),
+        ("\n\na,b\n0,2\n\n1,2\n1,2,\n", 7),
+        ("a,b\r0,2\r1,2,\r", 3),
+        ('a,b\n"two\nlines",2\n"three\n\nlines",2,3\n', 6),
     ],
 )
 def test_rows_longer_than_the_header(reader, tmp_path, text, line):
@@ -48,6 +51,12 @@ def test_a_column_that_is_there_twice(reader, tmp_path, header):
     path = table(tmp_path, f"{header}\n1,2,3\n")
     with pytest.raises(ValueError, match=r"more than one column '(rating|=x)': rename or remove"):
         reader(path)
+
+
+@BOTH
+def test_long_entries_are_no_matter(reader, tmp_path):
+    found = reader(table(tmp_path, f"a,b\n1,{'x' * 200_000}\n"))
+    assert len(found["b"].iloc[0]) == 200_000
 
 
 def test_a_column_that_is_there_twice_in_parquet(tmp_path):
