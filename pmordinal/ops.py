@@ -90,7 +90,7 @@ class LinkQuantile(NumpyOp):
 
     def make_node(self, p, upper):
         """Take the probabilities below and above."""
-        p, upper = pt.as_tensor(p), pt.as_tensor(upper)
+        p, upper = (pt.cast(pt.as_tensor(x), "float64") for x in (p, upper))
         return Apply(self, [p, upper], [p.type()])
 
     def infer_shape(self, node, shapes):
@@ -118,7 +118,8 @@ class PriorLatent(ProblemOp):
 
     def make_node(self, z, *values):
         """Take white noise and the kernel's parameters."""
-        return self.node([z, *map(pt.as_tensor, values)], [z.type()])
+        z, *values = (pt.cast(pt.as_tensor(x), "float64") for x in (z, *values))
+        return self.node([z, *values], [z.type()])
 
     def infer_shape(self, node, shapes):
         """Give the output the shape of the noise."""

@@ -94,6 +94,7 @@ class Target:
         self.initial = model.initial_point(random_seed=0)
         parts = cast(list, pytensor.grad(total, values, disconnected_inputs="ignore"))
         gradient = pt.concatenate([pt.zeros(0), *(pt.flatten(g) for g in parts)])
+        gradient = pt.cast(gradient, "float64")  # for the optimiser, whatever floatX is
         outputs, joined = [total, gradient, others, *node.inputs[:-1]], pt.dvector()
         if values:  # there are none where everything is fixed
             outputs, joined = join_nonshared_inputs(
@@ -145,12 +146,12 @@ class Target:
                     f"start: {name!r} cannot be {value}: it is outside its prior's support"
                 )
         x = DictToArrayBijection.map({v.name: point[v.name] for v in self.model.value_vars})
-        self._map_info = x.point_map_info
-        return [x.data, *(x.data + rng.normal(size=x.data.shape) for _ in range(count - 1))]
+        self._map_info, first = x.point_map_info, x.data.astype(float)
+        return [first, *(first + rng.normal(size=first.shape) for _ in range(count - 1))]
 
     def _at(self, point: dict, variables: list) -> list:
         """Return expressions of the model's variables with the values that `point` gives these."""
-        values = {v: pt.constant(point[v.name]) for v in self.model.value_vars}
+        values = {v: pt.constant(point[v.name], dtype=v.dtype) for v in self.model.value_vars}
         return graph_replace(self.model.replace_rvs_by_values(variables), values, strict=False)
 
     def climb(self, x: np.ndarray, max_evaluations: int, report: Report) -> Run:
@@ -319,7 +320,8 @@ class Target:
 
 
 def _interpreted(joined, outputs):
-    return pytensor.function([joined], outputs, mode=SELDOM, on_unused_input="ignore")
+    options = {"on_unused_input": "ignore", "allow_input_downcast": True}  # floatX may be single
+    return pytensor.function([joined], outputs, mode=SELDOM, **options)
 
 
 def find_evidence(graph):
