@@ -184,7 +184,8 @@ class BasisCoordinates(NumpyOp):
 
     def make_node(self, weights, x, L):
         """Take β, x and the factor."""
-        return Apply(self, [weights, x, L], [weights.type()])
+        inputs = [pt.cast(pt.as_tensor(y), "float64") for y in (weights, x, L)]
+        return Apply(self, inputs, [inputs[0].type()])
 
     def infer_shape(self, node, shapes):
         """Give v the shape of β."""

@@ -13,6 +13,7 @@ from pymc.distributions.shape_utils import _change_dist_size
 from pymc.logprob.abstract import _logprob
 from pymc.model.core import new_or_existing_block_model_access
 from pymc.pytensorf import collect_default_updates
+from pytensor import config
 from pytensor.graph.basic import Constant
 from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.random.utils import normalize_size_param
@@ -85,6 +86,8 @@ class LawRV(CustomSymbolicDistRV):
         message = "a law draws from .dist() variables, it adds none to the model"
         with new_or_existing_block_model_access(error_msg_on_access=message):
             drawn = law.draw(*inner, size=inner_size)
+        if drawn.type.dtype.startswith("float"):  # inside, all is computed in double precision
+            drawn = pt.cast(drawn, config.floatX)
         updates = collect_default_updates(inputs=[inner_size, *inner], outputs=(drawn,))
         rngs = list(updates)
         if rng is not None:

@@ -92,7 +92,7 @@ class LinkQuantile(NumpyOp):
 
     def make_node(self, p, upper):
         """Take the probabilities below and above."""
-        p, upper = pt.as_tensor(p), pt.as_tensor(upper)
+        p, upper = (pt.cast(pt.as_tensor(x), "float64") for x in (p, upper))
         return Apply(self, [p, upper], [p.type()])
 
     def infer_shape(self, node, shapes):
@@ -120,7 +120,8 @@ class PriorLatent(ProblemOp):
 
     def make_node(self, z, *values):
         """Take white noise and the kernel's parameters."""
-        return self.node([z, *map(pt.as_tensor, values)], [z.type()])
+        z, *values = (pt.cast(pt.as_tensor(x), "float64") for x in (z, *values))
+        return self.node([z, *values], [z.type()])
 
     def prepare_node(self, node, storage_map, compute_map, impl):
         """Refuse what would need draws given the data."""

@@ -193,12 +193,14 @@ class Gaps(Transform):
         """Return the thresholds."""
         unit, mean, gaps = self._parts(inputs)
         sizes = unit * pt.exp(self._logarithms(value, mean))
-        return pt.sum(mean * value[..., None, :] + gaps * sizes[..., None, :], axis=-1)
+        sums = pt.sum(mean * value[..., None, :] + gaps * sizes[..., None, :], axis=-1)
+        return pt.cast(sums, value.dtype)
 
     def forward(self, value, *inputs):
         """Return mean and logarithms of gaps."""
         gaps = pt.log(pt.diff(value, axis=-1) / self._parts(inputs)[0])
-        return pt.concatenate([pt.mean(value, axis=-1, keepdims=True), gaps], axis=-1)
+        both = pt.concatenate([pt.mean(value, axis=-1, keepdims=True), gaps], axis=-1)
+        return pt.cast(both, value.dtype)
 
     def log_jac_det(self, value, *inputs):
         """Return Σ log gap."""

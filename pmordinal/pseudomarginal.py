@@ -168,7 +168,13 @@ class _Density:
             outputs=[*others, *node.inputs[:-1]],
             make_inputs_shared=False,
         )
-        self._parts = pytensor.function([joined], outputs, mode=OFTEN, on_unused_input="ignore")
+        self._parts = pytensor.function(
+            [joined],
+            outputs,
+            mode=OFTEN,
+            on_unused_input="ignore",
+            allow_input_downcast=True,  # floatX may be single
+        )
 
     def _at(self, values, thresholds, noise) -> tuple[Gram, np.ndarray, OrdinalLikelihood]:
         likelihood = OrdinalLikelihood(thresholds, float(noise), self.problem.link)

@@ -100,13 +100,14 @@ class TotalNoise(Transform):
         """Return amplitude and noise."""
         white = pt.exp(value[..., 0]) / pt.sqrt(1.0 + pt.exp(2.0 * value[..., 1]))
         noise = white * pt.exp(value[..., 1])
-        return pt.stack([white / pt.sqrt(_share(inputs)), noise], axis=-1)
+        both = pt.stack([white / pt.sqrt(_share(inputs)), noise], axis=-1)
+        return pt.cast(both, value.dtype)
 
     def forward(self, value, *inputs):
         """Return the logarithms of the total noise and of the ratio."""
         white, noise = value[..., 0] * pt.sqrt(_share(inputs)), value[..., 1]
         total = 0.5 * pt.log(white**2 + noise**2)
-        return pt.stack([total, pt.log(noise / white)], axis=-1)
+        return pt.cast(pt.stack([total, pt.log(noise / white)], axis=-1), value.dtype)
 
     def log_jac_det(self, value, *inputs):
         """Return log amplitude + log noise."""

@@ -103,6 +103,7 @@ class Target:
             for v, g in zip(values, parts, strict=True)
         ]
         gradient = pt.concatenate([pt.zeros(0), *(pt.flatten(g) for g in parts)])
+        gradient = pt.cast(gradient, "float64")  # for the optimiser, whatever floatX is
         outputs, joined = [total, gradient, others, *node.inputs[:-1]], pt.dvector()
         if values:  # there are none where everything is fixed
             outputs, joined = join_nonshared_inputs(
@@ -156,7 +157,7 @@ class Target:
                     f"start: {name!r} cannot be {value}: it is outside its prior's support"
                 )
         x = DictToArrayBijection.map({v.name: point[v.name] for v in self.model.value_vars})
-        self._map_info = x.point_map_info
+        self._map_info, first = x.point_map_info, x.data.astype(float)
         if self.discrete:
             held = ", ".join(
                 f"{name!r} at {np.array2string(point[name])}" for name in self.discrete
@@ -169,11 +170,11 @@ class Target:
             )
         sizes = [np.size(point[v.name]) for v in self.model.value_vars]
         moves = np.repeat([v.name not in self.discrete for v in self.model.value_vars], sizes)
-        return [x.data, *(x.data + moves * rng.normal(size=moves.size) for _ in range(count - 1))]
+        return [first, *(first + moves * rng.normal(size=moves.size) for _ in range(count - 1))]
 
     def _at(self, point: dict, variables: list) -> list:
         """Return expressions of the model's variables with the values that `point` gives these."""
-        values = {v: pt.constant(point[v.name]) for v in self.model.value_vars}
+        values = {v: pt.constant(point[v.name], dtype=v.dtype) for v in self.model.value_vars}
         return graph_replace(self.model.replace_rvs_by_values(variables), values, strict=False)
 
     def climb(self, x: np.ndarray, max_evaluations: int, report: Report) -> Run:
@@ -342,7 +343,8 @@ class Target:
 
 
 def _interpreted(joined, outputs):
-    return pytensor.function([joined], outputs, mode=SELDOM, on_unused_input="ignore")
+    options = {"on_unused_input": "ignore", "allow_input_downcast": True}  # floatX may be single
+    return pytensor.function([joined], outputs, mode=SELDOM, **options)
 
 
 def find_evidence(graph):
