@@ -28,11 +28,15 @@ class NumpyOp(Op):
 def _numba_numpy_op(op, node, **kwargs):
     op.prepare_node(node, None, None, "py")
     signature = numba.types.Tuple([get_numba_type(out.type) for out in node.outputs])
-    single = len(node.outputs) == 1
+    count = len(node.outputs)
+    single = count == 1
+    known = weakref.ref(
+        node
+    )  # Numba keeps its last functions; the graph of PyTensor's holds the node
 
     def call(inputs):
-        storage = [[None] for _ in node.outputs]
-        op.perform(node, inputs, storage)
+        storage = [[None] for _ in range(count)]
+        op.perform(known(), inputs, storage)
         return tuple(cell[0] for cell in storage)
 
     @numba_njit
