@@ -1,5 +1,7 @@
 """Ops that run in NumPy: how graphs that Numba or JAX compiles deal with them."""
 
+import weakref
+
 import numba
 from pytensor.compile.mode import optdb
 from pytensor.graph import Op
@@ -20,11 +22,14 @@ class NumpyOp(Op):
 def _numba_numpy_op(op, node, **kwargs):
     op.prepare_node(node, None, None, "py")
     signature = numba.types.Tuple([get_numba_type(out.type) for out in node.outputs])
-    single = len(node.outputs) == 1
+    count = len(node.outputs)
+    single = count == 1
+    # Numba keeps its last functions, and the graph of PyTensor's function holds the node.
+    known = weakref.ref(node)
 
     def call(inputs):
-        storage = [[None] for _ in node.outputs]
-        op.perform(node, inputs, storage)
+        storage = [[None] for _ in range(count)]
+        op.perform(known(), inputs, storage)
         return tuple(cell[0] for cell in storage)
 
     @numba_njit

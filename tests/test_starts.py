@@ -3,7 +3,9 @@
 import copy
 import pickle
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 
 import numpy as np
 import pymc as pm
@@ -11,7 +13,7 @@ import pytest
 
 import pmordinal as pmo
 from pmordinal.posterior import Start
-from pmordinal.starts import BATCH, LARGEST, MANY, MOST, Starts
+from pmordinal.starts import BATCH, FIRST, LARGEST, MANY, MOST, ChainMemory, Chains, Starts
 from pmordinal.target import find_evidence
 
 
@@ -174,6 +176,81 @@ def test_a_result_asked_for_again_is_not_computed_again(problem, rng, monkeypatc
         problem.evaluate(values, b + 1e-9, s, problem.y)
 
 
+def chain_of(problem, memory, path):
+    """Return the values along a path, as a sampler asks for them: where a trajectory begins, it asks again."""
+    values = []
+    for k, (parameters, b, s) in enumerate(path):
+        for _ in range(2 if k % 7 == 0 else 1):
+            values.append(problem.evaluate(parameters, b, s, problem.y, memory)[0])
+    return values
+
+
+def test_a_chain_depends_on_itself_alone(problem, rng):
+    """Beside others, after others, in other threads: the numbers are the same, bit by bit."""
+    paths = [list(parameters(rng, 60)) for _ in range(3)]
+    alone = [chain_of(problem, ChainMemory(), path) for path in paths]
+    shared = ChainMemory()
+    for path in paths:  # PyMC tries out the starts of all chains
+        chain_of(problem, shared, path[:1])
+    assert [chain_of(problem, shared, path) for path in paths] == alone
+    chains = Chains()
+
+    def in_thread(path):
+        return chain_of(problem, chains.mine(), path)
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(in_thread, paths)) == alone
+    learned = [ChainMemory() for _ in paths]
+    for memory, path in zip(learned, paths, strict=True):
+        chain_of(problem, memory, path)
+    assert all(memory.predict(np.zeros(4))[0] is not None for memory in learned)  # it is in use
+
+
+def test_chains_that_all_begin_where_nobody_has_tried(problem, rng):
+    """Without jitter, chains begin at the same point, and the first one's first evaluations are no starts."""
+    start, *first = parameters(rng, 60)
+    second = list(parameters(rng, 60))
+    paths = [[start, *first], [start, *second]]
+    alone = [chain_of(problem, ChainMemory(), path) for path in paths]
+    shared = ChainMemory()
+    assert [chain_of(problem, shared, path) for path in paths] == alone
+
+
+def test_first_evaluations_are_functions_of_the_parameters(problem, rng):
+    points = list(parameters(rng, FIRST))
+    memories = ChainMemory(), ChainMemory()
+    there = [problem.evaluate(*point, problem.y, memories[0])[0] for point in points]
+    back = [problem.evaluate(*point, problem.y, memories[1])[0] for point in points[::-1]]
+    assert there == back[::-1]
+
+
+def test_other_processes_and_threads_begin_without_memory(monkeypatch):
+    chains = Chains()
+    mine = chains.mine()
+    assert chains.mine() is mine
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(chains.mine).result() is not mine
+    assert pickle.loads(pickle.dumps(chains)).mine() is not mine
+    monkeypatch.setattr("os.getpid", lambda: -1)  # as after a fork
+    assert chains.mine() is not mine
+
+
+def test_few_memories_are_kept():
+    chains = Chains()
+    for _ in range(70):
+        thread = threading.Thread(target=chains.mine)
+        thread.start()
+        thread.join()
+    assert len(chains._memories) <= 65
+
+
+def test_copies_of_a_problem_have_found_nothing(problem, rng):
+    values, b, s = next(parameters(rng, 1))
+    problem.evaluate(values, b, s, problem.y)
+    for other in (copy.deepcopy(problem), pickle.loads(pickle.dumps(problem))):
+        assert list(other.cache) == ["engine"]
+
+
 def test_the_same_seed_gives_the_same_chain(rng):
     """Also from a model that has been sampled before: what it has learned is forgotten."""
     X = rng.normal(size=(25, 1))
@@ -185,3 +262,38 @@ def test_the_same_seed_gives_the_same_chain(rng):
     first, *others = (tree["posterior"]["noise"].values for tree in trees)
     for other in others:
         np.testing.assert_array_equal(other, first)
+
+
+SETTINGS = {
+    "one core": {"cores": 1, "nuts_sampler": "pymc"},
+    "fork": {"cores": 2, "mp_ctx": "fork", "nuts_sampler": "pymc"},
+    "spawn": {"cores": 2, "mp_ctx": "spawn", "nuts_sampler": "pymc"},
+}
+
+
+def drawn(model, **options):
+    options |= {"draws": 60, "tune": 60, "chains": 3, "random_seed": 5}
+    options |= {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
+    return pm.sample(model=model, **options)["posterior"]["noise"].values
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("engine", ["ep", "laplace"])
+def test_a_seed_gives_the_same_draws_on_any_number_of_cores(rng, engine):
+    X = rng.normal(size=(25, 1))
+    y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=25), [-0.4, 0.4])
+    model = pmo.gp_model(X, y, engine=engine)
+    first, *others = (drawn(model, **options) for options in SETTINGS.values())
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("nutpie") is None, reason="needs nutpie")
+def test_a_seed_gives_the_same_draws_with_nutpie(rng):
+    """Where no thread has two chains."""
+    X = rng.normal(size=(25, 1))
+    model = pmo.gp_model(X, (X[:, 0] + 0.3 * rng.normal(size=25) > 0).astype(int))
+    first, second = (drawn(model, cores=3, nuts_sampler="nutpie") for _ in range(2))
+    np.testing.assert_array_equal(second, first)
