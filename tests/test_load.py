@@ -93,11 +93,75 @@ LEAK = """
 def test_no_leak_over_100_fits(models, kilobytes):
     """What the last 60 of 100 fits add to the process, for each.
 
-    A model leaves something behind for ever, a fit does not: PyMC makes a class of its own for each ``CustomDist`` and
-    enters it into tables.
+    A model leaves something behind for ever, a fit does not: PyTensor keeps every Op that it has met.
     """
     sizes = measured(LEAK, 100, models)
     assert (sizes[-1] - sizes[3]) * 1024 / 60 < kilobytes, sizes
+
+
+LARGE = """
+    import ctypes, tempfile
+    import pymc as pm
+    from pmordinal.interpreter import SELDOM
+    from pmordinal.sklearn import OrdinalGPClassifier
+
+    quiet = {"progressbar": False}
+    few = {"draws": 2, "tune": 2, "chains": 1, "cores": 1, "quiet": True, "nuts_sampler": "pymc", **quiet}
+
+    def fit(X, y):
+        fitted = pmo.fit(pmo.gp_model(X, y, engine="laplace"), max_evaluations=2, **quiet)
+        fitted.predict(X)
+        fitted.to_datatree(draws=2)
+
+    def file(X, y):
+        fitted = pmo.fit(pmo.gp_model(X, y, engine="laplace"), max_evaluations=2, **quiet)
+        with tempfile.TemporaryDirectory() as folder:
+            fitted.save(folder + "/fit.nc")
+            pmo.load(folder + "/fit.nc").predict(X)
+
+    def sample(X, y):
+        model = pmo.gp_model(X, y, engine="laplace")
+        tree = pm.sample(model=model, compute_convergence_checks=False, **few)
+        pmo.sample_posterior(model, tree, X[:2], **quiet)
+
+    def density(model):
+        model.compile_logp(mode=SELDOM)(model.initial_point())
+
+    def latent(X, y):
+        density(pmo.latent_model(X, y))
+
+    def hsgp(X, y):
+        density(pmo.latent_model(X.reshape(-1, 1), np.repeat(y, X.shape[1]), approx="hsgp", m=3, c=1.5))
+
+    def linear(X, y):
+        density(pmo.linear_model(X, y))
+
+    def estimator(X, y):
+        OrdinalGPClassifier(engine="laplace").fit(X, y).predict(X)
+
+    def large():  # arrays of a megabyte that somebody holds
+        gc.collect()
+        held = (r for o in gc.get_objects() for r in gc.get_referents(o))
+        return len({id(r) for r in held if type(r) is np.ndarray and r.nbytes > 1_000_000})
+
+    run, rng, sizes, arrays = globals()[sys.argv[1]], np.random.default_rng(0), [], []
+    for count in range(10):
+        X = rng.normal(size=(60, 5000))
+        run(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+        del X
+        arrays.append(large())
+        ctypes.CDLL(None).malloc_trim(0)  # gives back what is free
+        sizes.append(now() / 2**20)
+    print(json.dumps({"arrays": arrays, "sizes": sizes}))
+"""
+
+
+@pytest.mark.parametrize("use", ["fit", "file", "sample", "latent", "hsgp", "linear", "estimator"])
+def test_models_of_large_tables_leave_none_behind(use):
+    """Ten models, each with a table of 2.4 MB: what they leave is no table, and at most an arena of Python's, 1 MB."""
+    found = measured(LARGE, use)
+    assert found["arrays"][-1] == found["arrays"][0], found
+    assert (min(found["sizes"][7:]) - min(found["sizes"][2:5])) / 5 < 1.2, found
 
 
 PREDICT = """
