@@ -18,9 +18,9 @@ from threadpoolctl import threadpool_limits
 
 import pmordinal as pmo
 from pmordinal.engines import ENGINES, EP, Laplace
+from pmordinal.engines.objectives import OBJECTIVES
 from pmordinal.gram import Gram, lower
 from pmordinal.likelihood import OrdinalLikelihood
-from pmordinal.objectives import OBJECTIVES
 
 D, R = 4, 5
 

@@ -17,9 +17,8 @@ from pmordinal.engines import EP, Exact
 from pmordinal.gram import Gram, lower
 from pmordinal.likelihood import OrdinalLikelihood
 
-THRESHOLDS = np.array(
-    [-0.84, -0.25, 0.25, 0.84]
-)  # five classes of equal probability at total variance one
+# Five classes of equal probability at total variance one.
+THRESHOLDS = np.array([-0.84, -0.25, 0.25, 0.84])
 
 
 def problem(n: int, noise: float, seed: int = 0):

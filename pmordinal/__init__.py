@@ -14,7 +14,7 @@ _HOME = {
     "LabelOrderWarning": "errors",
     "LINKS": "links",
     "ENGINES": "engines",
-    "OBJECTIVES": "objectives",
+    "OBJECTIVES": "engines.objectives",
     "EP": "engines",
     "Exact": "engines",
     "Laplace": "engines",
@@ -22,32 +22,32 @@ _HOME = {
     "SparseADF": "engines",
     "LinearARD": "gram",
     "Precomputed": "gram",
-    "select_features": "selection",
-    "thresholds": "priors",
-    "Ordinal": "distributions",
-    "MarginalOrdinal": "gp",
-    "gp_model": "models",
-    "fit": "fitting",
-    "OrdinalFit": "fitted",
-    "SemiSupervisedFit": "semisupervised",
-    "sample_exact": "pseudomarginal",
-    "sample_posterior": "sampling",
-    "Stack": "stacking",
-    "stack": "stacking",
-    "load": "storage",
-    "calibration": "diagnostics",
-    "Comparison": "diagnostics",
-    "compare": "diagnostics",
-    "compare_engines": "diagnostics",
-    "compare_scores": "diagnostics",
-    "loo": "diagnostics",
-    "scores": "diagnostics",
-    "rank_methods": "diagnostics",
-    "predictive_bars": "diagnostics",
-    "prior_categories": "diagnostics",
-    "surrogate_residuals": "diagnostics",
-    "linear_model": "models",
-    "latent_model": "latent",
+    "select_features": "inference.select_features",
+    "thresholds": "model.thresholds",
+    "Ordinal": "model.ordinal",
+    "MarginalOrdinal": "model.marginal",
+    "gp_model": "model.factories",
+    "fit": "inference.fit",
+    "OrdinalFit": "results.fit",
+    "SemiSupervisedFit": "results.semisupervised",
+    "sample_exact": "inference.sample_exact",
+    "sample_posterior": "inference.sample_posterior",
+    "Stack": "results.stacking",
+    "stack": "results.stacking",
+    "load": "results.load",
+    "calibration": "diagnostics.model_checks",
+    "Comparison": "diagnostics.compare",
+    "compare": "diagnostics.compare",
+    "compare_engines": "diagnostics.compare_engines",
+    "compare_scores": "diagnostics.scoring",
+    "loo": "diagnostics.loo",
+    "scores": "diagnostics.scoring",
+    "rank_methods": "diagnostics.scoring",
+    "predictive_bars": "diagnostics.model_checks",
+    "prior_categories": "diagnostics.model_checks",
+    "surrogate_residuals": "diagnostics.model_checks",
+    "linear_model": "model.factories",
+    "latent_model": "model.latent.factory",
     "write_report": "report",
 }
 
@@ -57,38 +57,35 @@ __all__ = [*_HOME, *_MODULES]
 
 if TYPE_CHECKING:
     from pmordinal import datasets, modl, plots, sklearn
-    from pmordinal.diagnostics import (
-        Comparison,
+    from pmordinal.diagnostics.compare import Comparison, compare
+    from pmordinal.diagnostics.compare_engines import compare_engines
+    from pmordinal.diagnostics.loo import loo
+    from pmordinal.diagnostics.model_checks import (
         calibration,
-        compare,
-        compare_engines,
-        compare_scores,
-        loo,
         predictive_bars,
         prior_categories,
-        rank_methods,
-        scores,
         surrogate_residuals,
     )
-    from pmordinal.distributions import Ordinal
+    from pmordinal.diagnostics.scoring import compare_scores, rank_methods, scores
     from pmordinal.engines import ENGINES, EP, PLSOR, Exact, Laplace, SparseADF
+    from pmordinal.engines.objectives import OBJECTIVES
     from pmordinal.errors import ConvergenceWarning, LabelOrderWarning
-    from pmordinal.fitted import OrdinalFit
-    from pmordinal.fitting import fit
-    from pmordinal.gp import MarginalOrdinal
     from pmordinal.gram import LinearARD, Precomputed
-    from pmordinal.latent import latent_model
+    from pmordinal.inference.fit import fit
+    from pmordinal.inference.sample_exact import sample_exact
+    from pmordinal.inference.sample_posterior import sample_posterior
+    from pmordinal.inference.select_features import select_features
     from pmordinal.links import LINKS
-    from pmordinal.models import gp_model, linear_model
-    from pmordinal.objectives import OBJECTIVES
-    from pmordinal.priors import thresholds
-    from pmordinal.pseudomarginal import sample_exact
+    from pmordinal.model.factories import gp_model, linear_model
+    from pmordinal.model.latent.factory import latent_model
+    from pmordinal.model.marginal import MarginalOrdinal
+    from pmordinal.model.ordinal import Ordinal
+    from pmordinal.model.thresholds import thresholds
     from pmordinal.report import write_report
-    from pmordinal.sampling import sample_posterior
-    from pmordinal.selection import select_features
-    from pmordinal.semisupervised import SemiSupervisedFit
-    from pmordinal.stacking import Stack, stack
-    from pmordinal.storage import load
+    from pmordinal.results.fit import OrdinalFit
+    from pmordinal.results.load import load
+    from pmordinal.results.semisupervised import SemiSupervisedFit
+    from pmordinal.results.stacking import Stack, stack
 
 
 def __getattr__(name: str) -> Any:
@@ -102,4 +99,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "__version__"])

@@ -12,10 +12,10 @@ from pmordinal import linalg
 from pmordinal.engines.base import ENGINES, Engine
 from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
-from pmordinal.posterior import Gradient, Posterior, Start, Status
+from pmordinal.posterior import Gradient, SitePosterior, Start, Status
 
 
-class NewtonPosterior(Posterior):
+class NewtonPosterior(SitePosterior):
     """N(f, (K⁻¹ + W)⁻¹) at the mode; prediction and leave-one-out are inherited."""
 
     def evidence_gradient(self) -> Gradient:
@@ -59,7 +59,7 @@ class Newton(Engine):
         gram: Gram,
         y: np.ndarray,
         likelihood: OrdinalLikelihood,
-        start: Posterior | Start | None = None,
+        start: Start | None = None,
     ) -> NewtonPosterior:
         """Return the Laplace approximation; see `Engine`."""
         K, alpha = gram.matrix, np.zeros(y.size)
@@ -82,4 +82,14 @@ class Newton(Engine):
         L = linalg.cholesky_B(K, np.sqrt(W))
         log_evidence = terms.value.sum() - 0.5 * alpha @ f - 0.5 * linalg.log_det(L)
         status = Status(converged, iterations, message, iterations + 1)
-        return NewtonPosterior(gram, y, likelihood, alpha, f, W, L, float(log_evidence), status)
+        return NewtonPosterior(
+            gram=gram,
+            y=y,
+            likelihood=likelihood,
+            alpha=alpha,
+            mean=f,
+            precision=W,
+            factor=L,
+            log_evidence=float(log_evidence),
+            status=status,
+        )

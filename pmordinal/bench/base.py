@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pmordinal.diagnostics.scoring import pointwise_means
-from pmordinal.fitted import decide
+from pmordinal.results.decisions import decide
 
 KEY = ("suite", "set", "bins", "partition", "method")
 SCORES = (

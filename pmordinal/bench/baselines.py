@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 from scipy.stats import norm
 
-from pmordinal import features as feature_table
 from pmordinal.bench.base import Clock, Prediction, Split
+from pmordinal.data import features as feature_table
 
 
 def _scaled(split: Split) -> tuple[np.ndarray, np.ndarray]:

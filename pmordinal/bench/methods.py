@@ -20,13 +20,13 @@ from pmordinal import checks
 from pmordinal.bench import baselines
 from pmordinal.bench.base import Clock, Prediction, Split
 from pmordinal.engines import ENGINES
+from pmordinal.engines.objectives import OBJECTIVES
 from pmordinal.errors import ConvergenceWarning
-from pmordinal.fitted import OrdinalFit
-from pmordinal.fitting import fit
-from pmordinal.models import gp_model
-from pmordinal.objectives import OBJECTIVES
-from pmordinal.semisupervised import SemiSupervisedFit
-from pmordinal.stacking import stack
+from pmordinal.inference.fit import fit
+from pmordinal.model.factories import gp_model
+from pmordinal.results.fit import OrdinalFit
+from pmordinal.results.semisupervised import SemiSupervisedFit
+from pmordinal.results.stacking import stack
 
 KERNELS = {
     kind.__name__.lower(): kind

@@ -13,7 +13,7 @@ import pandas as pd
 from pmordinal.bench.base import FIELDS, KEY, Task, failure
 from pmordinal.bench.methods import lines, missing_package
 from pmordinal.bench.suites import SUITES, Suite
-from pmordinal.progress import progress_bar
+from pmordinal.inference.progress import progress_bar
 
 Line = dict[str, Any]
 TEXT = ["suite", "set", "method", "chosen", "error"]

@@ -14,9 +14,10 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from pmordinal import checks, tables
+from pmordinal import checks
 from pmordinal.bench.base import FIELDS, KEY, Clock, Split, Task, result
 from pmordinal.bench.methods import method
+from pmordinal.data import tables
 
 CHU = "diabetes pyrimidines triazines wisconsin machine autompg boston stocks abalone".split()
 POOLED = {

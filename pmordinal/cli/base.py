@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from pmordinal import files, tables
+from pmordinal.data import files, tables
 
 if TYPE_CHECKING:
-    from pmordinal.fitted import OrdinalFit
+    from pmordinal.results.fit import OrdinalFit
 
 KERNELS = ("ExpQuad", "Matern52", "Matern32", "Matern12")
 DENSE = ("laplace", "ep", "plsor")  # quick on tables of moderate size
@@ -144,8 +144,8 @@ def fit_engine(
     """Return the fit of one engine with the options of the command."""
     import pymc as pm
 
-    from pmordinal.fitting import fit
-    from pmordinal.models import gp_model
+    from pmordinal.inference.fit import fit
+    from pmordinal.model.factories import gp_model
 
     X, y, levels = data
     model = gp_model(
@@ -167,7 +167,7 @@ def print_table(table: pd.DataFrame, title: str | None = None) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from pmordinal.summary import number
+    from pmordinal.results.summary import number
 
     out = Table(title=title and escape(title))
     out.add_column(escape(str(table.index.name or "")))
@@ -199,7 +199,7 @@ def check_output(path: Path | None, *suffixes: str) -> None:
     elif path.suffix not in suffixes:
         raise ValueError(f"cannot write {path}: its name must end in {' or '.join(suffixes)}")
     if path.suffix in (".nc", ".zarr"):
-        from pmordinal import stores
+        from pmordinal.results import stores
 
         stores.check_target(path)
     else:

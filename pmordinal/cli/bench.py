@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from pmordinal import files
 from pmordinal.cli.base import Command, local_path, name_list, show_progress
+from pmordinal.data import files
 
 SUITES = ("gpor", "plsor", "loo", "ssgpor", "modl")
 
@@ -34,7 +34,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from pmordinal.bench.report import write
+    from pmordinal.bench.result_tables import write
     from pmordinal.bench.run import run, warn
     from pmordinal.bench.suites import SUITES as suites
 

@@ -2,7 +2,6 @@
 
 import argparse
 
-from pmordinal import tables
 from pmordinal.cli.base import (
     DENSE,
     Command,
@@ -15,6 +14,7 @@ from pmordinal.cli.base import (
     print_table,
     read_data,
 )
+from pmordinal.data import tables
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     from pmordinal import checks
-    from pmordinal.diagnostics import compare
+    from pmordinal.diagnostics.compare import compare
     from pmordinal.engines import get_engine
 
     for engine in options.engines:

@@ -14,7 +14,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from pmordinal import demo
+    from pmordinal.cli import demo_files as demo
 
     demo.run(options.out, options.engine)
 

@@ -17,7 +17,7 @@ from pmordinal.cli.base import (
 )
 
 if TYPE_CHECKING:
-    from pmordinal.fitted import OrdinalFit
+    from pmordinal.results.fit import OrdinalFit
 
 MODERATE = 1000  # rows up to which the report compares engines unasked
 
@@ -42,7 +42,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> None:
     from rich.console import Console
 
-    from pmordinal.demo import summary_table
+    from pmordinal.cli.demo_files import summary_table
     from pmordinal.engines import get_engine
 
     check_output(options.out, ".nc", ".zarr")

@@ -4,7 +4,6 @@ import argparse
 
 import pandas as pd
 
-from pmordinal import tables
 from pmordinal.cli.base import (
     Command,
     check_output,
@@ -14,6 +13,7 @@ from pmordinal.cli.base import (
     read_target,
     show_progress,
 )
+from pmordinal.data import tables
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,8 +24,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     from pmordinal.modl import fit_grids
-    from pmordinal.modl.ranking import ranking_table
-    from pmordinal.summary import grid_table
+    from pmordinal.modl.regression.ranking import ranking_table
+    from pmordinal.results.summary import grid_table
 
     check_output(options.out)
     X, y = read_target(options)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from pmordinal import tables
 from pmordinal.cli.base import Command, check_output, local_path, say_written
+from pmordinal.data import tables
 
 if TYPE_CHECKING:
-    from pmordinal.fitted import OrdinalFit
+    from pmordinal.results.fit import OrdinalFit
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     from pmordinal import checks
-    from pmordinal.storage import load
+    from pmordinal.results.load import load
 
     checks.integer("--block", options.block, minimum=1)
     check_output(options.out)
@@ -39,7 +39,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _predictions(fit: "OrdinalFit", options: argparse.Namespace) -> Iterator[pd.DataFrame]:
-    from pmordinal.fitted import decide
+    from pmordinal.results.decisions import decide
 
     new = [f"P({name})" for name in fit.labels.class_names]
     done = 0

@@ -9,10 +9,10 @@ import pandas as pd
 import xarray as xr
 
 from pmordinal import checks
-from pmordinal.diagnostics.leave_one_out import loo
+from pmordinal.diagnostics.loo import loo
 from pmordinal.diagnostics.scoring import aligned
-from pmordinal.fitted import OrdinalFit
 from pmordinal.links import LINKS, Link, get_link
+from pmordinal.results.fit import OrdinalFit
 
 SAMPLE = ("chain", "draw")
 

@@ -7,7 +7,8 @@ import pandas as pd
 from scipy import stats
 
 from pmordinal import checks
-from pmordinal.labels import Labels, encode
+from pmordinal.data.labels import Labels, encode
+from pmordinal.data.ranked_probability_score import ranked_probability_score
 
 HIGHER_IS_BETTER = ("kappa",)
 
@@ -30,8 +31,9 @@ def scores(y_true, probs, *, categories=None) -> pd.Series:
     Series
         ``zero_one`` and ``absolute``, the errors of the most probable class; ``macro_absolute``,
         the absolute error averaged over the classes; ``nlp``, minus the mean log probability of the
-        truth; ``rps``, the ranked probability score Σ_k (P(y ≤ k) − [y_true ≤ k])²; ``kappa``,
-        quadratic-weighted; ``calibration``, the mean gap between the predicted and the observed
+        truth; ``rps``, the ranked probability score Σ_k (P(y ≤ k) − [y_true ≤ k])², not divided by
+        r − 1 as `pmordinal.modl.ranked_probability_score` is; ``kappa``, quadratic-weighted;
+        ``calibration``, the mean gap between the predicted and the observed
         frequency of y ≤ k in ten bins of probability.
 
     Examples
@@ -54,14 +56,13 @@ def pointwise(y_true, probs, *, categories=None) -> pd.DataFrame:
 
 def _rows(P: np.ndarray, codes: np.ndarray) -> dict[str, np.ndarray]:
     guess = P.argmax(1)
-    below = codes[:, None] <= np.arange(P.shape[1] - 1)
     with np.errstate(divide="ignore"):  # a probability of zero for what happened costs infinity
         nlp = -np.log(P[np.arange(codes.size), codes])
     return {
         "zero_one": (guess != codes).astype(float),
         "absolute": np.abs(guess - codes).astype(float),
         "nlp": nlp,
-        "rps": ((P.cumsum(1)[:, :-1] - below) ** 2).sum(1),
+        "rps": ranked_probability_score(P, codes, normalize=False),
     }
 
 

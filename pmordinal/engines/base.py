@@ -9,7 +9,7 @@ import numpy as np
 from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.links import Link
-from pmordinal.posterior import Posterior, Start
+from pmordinal.posterior import Posterior, SitePosterior, Start
 from pmordinal.registry import Registry
 
 
@@ -44,7 +44,7 @@ class Engine:
     has_latent_pullback: ClassVar[bool] = False
     links: ClassVar[tuple[str, ...]] = ()
     is_monte_carlo: ClassVar[bool] = False
-    posterior_type: ClassVar[type[Posterior]] = Posterior
+    posterior_type: ClassVar[type[Posterior]] = SitePosterior
     fewest_iterations: ClassVar[int] = 1
 
     @property
@@ -103,7 +103,7 @@ class Engine:
         gram: Gram,
         y: np.ndarray,
         likelihood: OrdinalLikelihood,
-        start: Posterior | Start | None = None,
+        start: Start | None = None,
     ) -> Posterior:
         """Return the posterior of the latent function.
 
@@ -114,8 +114,8 @@ class Engine:
         y : ndarray of int, shape (n,)
             Class codes.
         likelihood : OrdinalLikelihood
-        start : Posterior or Start, optional
-            Warm start: an earlier result for nearby parameters.
+        start : Start, optional
+            Warm start: `start` of an earlier result for nearby parameters.
         """
         raise NotImplementedError
 

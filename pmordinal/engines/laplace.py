@@ -4,7 +4,7 @@ The mode is found by Newton steps with step halving. Once it is close, the facto
 chord steps finish, so that a cold evaluation costs about four factorisations and a warm one two.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Self
 
@@ -14,8 +14,9 @@ from pmordinal import linalg
 from pmordinal.engines.base import ENGINES, Engine
 from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
-from pmordinal.posterior import Gradient, Posterior, SiteReaction, Start, Status
-from pmordinal.smoothing import Terms, Triple
+from pmordinal.likelihood.smoothing import Terms, Triple
+from pmordinal.linalg.workspace import empty
+from pmordinal.posterior import Gradient, SitePosterior, SiteReaction, Start, Status
 
 SMALL = 200  # rows up to which single precision does not pay
 STEEP = 1e8  # curvature, in prior precisions, above which the start is no place to linearise
@@ -26,13 +27,17 @@ CLOSE = 5.0  # Newton decrement, in posterior standard deviations, below which a
 MOST_STEPS = 16  # with one factor
 
 
-class LaplacePosterior(Posterior):
-    """Posterior N(f_MAP, (K⁻¹ + Λ)⁻¹) [CG2005, eq. 10]."""
+@dataclass(frozen=True, eq=False)
+class LaplacePosterior(SitePosterior):
+    """Posterior N(f_MAP, (K⁻¹ + Λ)⁻¹) [CG2005, eq. 10].
 
-    @cached_property
-    def at_mode(self) -> Terms:
-        """The likelihood at the mode."""
-        return self.likelihood.log_prob(self.y, self.mean)
+    Attributes
+    ----------
+    at_mode : Terms
+        The likelihood at the mode.
+    """
+
+    at_mode: Terms = field(repr=False)
 
     @property
     def start(self) -> Start:
@@ -89,7 +94,7 @@ class LaplacePosterior(Posterior):
         )
 
     def site_pullback(self, by_natural: np.ndarray, by_precision: np.ndarray) -> SiteReaction:
-        """Return the motion of the mode under cotangents of its sites; see `Posterior`."""
+        """Return the motion of the mode under cotangents of its sites; see `SitePosterior`."""
         at_mode = self.at_mode
         by_f = -at_mode.d3 * by_precision  # W = −L''(f)
         by_slope = by_natural + self.site_covariance.times(by_f)
@@ -134,7 +139,7 @@ class Laplace(Engine):
         gram: Gram,
         y: np.ndarray,
         likelihood: OrdinalLikelihood,
-        start: Posterior | Start | None = None,
+        start: Start | None = None,
     ) -> LaplacePosterior:
         """Return the Laplace approximation; see `Engine`."""
         K = gram.matrix
@@ -148,7 +153,7 @@ class Laplace(Engine):
         # Steps start from a residual in double precision: a factor in single does, at half the cost.
         can_be_single = y.size > SMALL and linalg.is_well_conditioned(K, mode.terms.curvature)
         K_step = linalg.in_single(K) if can_be_single else K
-        buffer = linalg.empty(K.shape, K_step.dtype)
+        buffer = empty(K.shape, K_step.dtype)
         message, iterations = "", 0
         decrement = 1.0  # as if steps would square from the first; whether they do is seen below
         while True:
@@ -156,7 +161,7 @@ class Laplace(Engine):
                 spent += 1
                 S = np.sqrt(mode.terms.curvature)
                 if K_step is not K and not linalg.is_well_conditioned(K, mode.terms.curvature):
-                    K_step, buffer = K, linalg.empty(K.shape)
+                    K_step, buffer = K, empty(K.shape)
                 L = linalg.cholesky_B(K_step, S, buffer)
                 previous = decrement
                 decrement, error, steps = mode.descend(L, S, self.tol, previous)
@@ -173,10 +178,18 @@ class Laplace(Engine):
             spent, message = spent + 1, ""  # one step was not enough
         log_evidence = mode.objective - 0.5 * linalg.log_det(L)  # [CG2005, eq. 11]
         status = self._status(message, iterations, decrement, spent)
-        posterior = LaplacePosterior(
-            gram, y, likelihood, mode.alpha, mode.f, W, L, log_evidence, status
+        return LaplacePosterior(
+            gram=gram,
+            y=y,
+            likelihood=likelihood,
+            alpha=mode.alpha,
+            mean=mode.f,
+            precision=W,
+            factor=L,
+            log_evidence=log_evidence,
+            status=status,
+            at_mode=mode.terms,
         )
-        return posterior.remember(at_mode=mode.terms)
 
     def _status(self, message: str, iterations: int, decrement: float, spent: int) -> Status:
         """Return the status of an iteration that ended with a message, or with none."""

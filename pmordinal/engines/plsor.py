@@ -10,9 +10,9 @@ noisy labels, K + σ_n² I, a ``pm.gp.cov.WhiteNoise`` term included; the paper'
 σ²)) is its eq. 9.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import lapack
@@ -21,21 +21,51 @@ from pmordinal import linalg
 from pmordinal.engines.base import ENGINES, Engine
 from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.likelihood.smoothing import Terms
+from pmordinal.linalg.workspace import empty
 from pmordinal.posterior import Gradient, LatentDraws, Posterior, Start, Status
 
 
+@dataclass(frozen=True, eq=False)
 class PLSORPosterior(Posterior):
-    """Prediction of labels by regression; `factor` is that of C = K + σ_n² I, `precision` one."""
+    """Prediction of labels by regression; `precision` is one, and counts for nothing.
+
+    Attributes
+    ----------
+    label_factor : ndarray, shape (n, n)
+        Lower Cholesky factor of C = K + σ_n² I.
+    """
+
+    label_factor: np.ndarray = field(repr=False)
 
     @classmethod
-    def restore(cls, support: np.ndarray, **fields: Any) -> "PLSORPosterior":
+    def restore(cls, support: np.ndarray, **fields: Any) -> Self:
         """Return the posterior with these fields; the factor is computed again."""
-        return cls(factor=np.asfortranarray(np.linalg.cholesky(fields["gram"].matrix)), **fields)
+        L = np.asfortranarray(np.linalg.cholesky(fields["gram"].matrix))
+        return cls(label_factor=L, **fields)
+
+    @cached_property
+    def C_inverse(self) -> np.ndarray:
+        """C⁻¹ in full, shape (n, n)."""
+        return linalg.inverse(self.label_factor)
+
+    def explain(self, k: np.ndarray) -> np.ndarray:
+        """Return L⁻¹ k; see `Posterior`."""
+        return linalg.half_solve(self.label_factor, k)
+
+    @cached_property
+    def leave_one_out(self) -> Terms:
+        """Log p(y_i | y without i), with derivatives."""
+        return self.likelihood.tilted(self.y, *self.cavity)
+
+    def left_out_probabilities(self) -> np.ndarray:
+        """Return the class probabilities of each training row without its own label, shape (n, r)."""
+        return self.likelihood.probabilities(*self.cavity)
 
     @cached_property
     def cavity(self) -> tuple[np.ndarray, np.ndarray]:
         """Leave-one-out mean and variance of each label [PLSOR, eqs. 12–13, with C for their K]."""
-        q = np.diagonal(self.B_inverse)
+        q = np.diagonal(self.C_inverse)
         return label_units(self.y, self.likelihood) - self.alpha / q, 1.0 / q
 
     @cached_property
@@ -43,24 +73,24 @@ class PLSORPosterior(Posterior):
         """Variance of a new label at each training row, shape (n,)."""
         white = self.gram.diagonal - self.gram.copy_diagonal()
         # k** − (C − w)ᵀ C⁻¹ (C − w) = 2 w − w² C⁻¹ on the diagonal
-        return white * (2.0 - white * np.diagonal(self.B_inverse))
+        return white * (2.0 - white * np.diagonal(self.C_inverse))
 
     def draw(self, draws: int, rng: np.random.Generator) -> LatentDraws:
         """Return draws of new labels, before they are cut, at the training rows."""
         white = self.gram.diagonal - self.gram.copy_diagonal()
-        A = np.diag(2.0 * white) - white[:, None] * self.B_inverse * white
+        A = np.diag(2.0 * white) - white[:, None] * self.C_inverse * white
         R = np.linalg.cholesky(A)
         z = rng.standard_normal((white.size, draws))
         f = self.mean[:, None] + R @ z
-        v = linalg.half_solve(self.factor, f)
+        v = linalg.half_solve(self.label_factor, f)
         constant = -0.5 * white.size * np.log(2 * np.pi)
-        log_prior = constant - 0.5 * (v * v).sum(0) - 0.5 * linalg.log_det(self.factor)
+        log_prior = constant - 0.5 * (v * v).sum(0) - 0.5 * linalg.log_det(self.label_factor)
         log_q = constant - 0.5 * (z * z).sum(0) - 0.5 * linalg.log_det(R)
         return LatentDraws(f.T, log_prior, log_q)
 
     def loo_gradient(self) -> Gradient:
         """Return the exact gradient of Σ log p(y_i | y without i) [PLSOR, eqs. 10–11]."""
-        C_inverse, q, u = self.B_inverse, np.diagonal(self.B_inverse), self.alpha
+        C_inverse, q, u = self.C_inverse, np.diagonal(self.C_inverse), self.alpha
         terms = self.leave_one_out
         by_mean, by_var = terms.d1, 0.5 * (terms.d1**2 - terms.curvature)
         # μ = t − u/q and σ² = 1/q, with u = C⁻¹ t and q = diag C⁻¹
@@ -94,11 +124,11 @@ class PLSOR(Engine):
         gram: Gram,
         y: np.ndarray,
         likelihood: OrdinalLikelihood,
-        start: Posterior | Start | None = None,
+        start: Start | None = None,
     ) -> PLSORPosterior:
         """Return the regression on the labels; see `Engine`."""
         C = gram.matrix
-        L = linalg.empty(C.shape)
+        L = empty(C.shape)
         L[...] = C
         L, info = lapack.dpotrf(L, lower=1, clean=0, overwrite_a=1)
         if info:
@@ -110,9 +140,16 @@ class PLSOR(Engine):
         white = gram.diagonal - gram.copy_diagonal()
         mean = t - white * alpha  # of a new label: white noise is not predictable
         log_evidence = -0.5 * (t @ alpha + linalg.log_det(L) + t.size * np.log(2 * np.pi))
-        status = Status(True, 1, "closed form", 1)
         return PLSORPosterior(
-            gram, y, likelihood, alpha, mean, np.ones(y.size), L, float(log_evidence), status
+            gram=gram,
+            y=y,
+            likelihood=likelihood,
+            alpha=alpha,
+            mean=mean,
+            precision=np.ones(y.size),
+            label_factor=L,
+            log_evidence=float(log_evidence),
+            status=Status(True, 1, "closed form", 1),
         )
 
 

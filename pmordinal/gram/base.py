@@ -14,7 +14,7 @@ import pytensor.tensor as pt
 from numpy.typing import NDArray
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 
-from pmordinal.distances import (
+from pmordinal.gram.pairs import (
     MOST_ROWS,
     augmented,
     blocks,
@@ -23,7 +23,8 @@ from pmordinal.distances import (
     take_pairs,
     triangle,
 )
-from pmordinal.linalg import empty, fill_upper, inner
+from pmordinal.linalg import fill_upper, inner
+from pmordinal.linalg.workspace import empty
 
 type Array = NDArray[np.float64]
 type Pullback = Callable[[Array], list[Array]]
@@ -60,6 +61,7 @@ class Kernel(ABC):
     parameters: tuple[TensorVariable, ...]
     is_white: ClassVar[bool] = False  # zero between different rows: only its diagonal is needed
     keeps_matrix: ClassVar[bool] = True  # the pullback needs the matrix that was returned
+    joins_copies: bool = False  # a row and its copy have the same latent value, as far as is known
     reads_triangle: bool = False  # its pullback reads of a symmetric dK the lower triangle alone
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -205,7 +207,7 @@ class DistanceKernel(Kernel):
     """
 
     keeps_matrix = False
-    reads_triangle = True
+    joins_copies = reads_triangle = True
     keeps_auxiliary: bool = False
     is_rough: bool = False
 

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmordinal.gram.base import Array, Kernel, Pullback
-from pmordinal.linalg import empty, fill_upper
+from pmordinal.linalg import fill_upper
+from pmordinal.linalg.workspace import empty
 
 
 class Gram:

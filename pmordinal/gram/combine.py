@@ -24,7 +24,8 @@ from pmordinal.gram.base import (
     is_scalar,
     revive,
 )
-from pmordinal.linalg import empty, inner
+from pmordinal.linalg import inner
+from pmordinal.linalg.workspace import empty
 
 type Evaluated = tuple[Array, Pullback]
 
@@ -36,6 +37,7 @@ class Combination(Kernel):
         self.kernels = tuple(kernels)
         self.numbers = tuple(numbers)
         self.parameters = (*(p for kernel in kernels for p in kernel.parameters), *numbers)
+        self.joins_copies = all(kernel.joins_copies for kernel in kernels)
 
     def form(self) -> dict[str, Any]:
         """Return the class, the kernels and how many numbers there are."""

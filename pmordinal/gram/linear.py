@@ -26,6 +26,8 @@ from pmordinal.gram.base import (
 class ColumnsKernel(Kernel):
     """A kernel of some columns with one parameter."""
 
+    joins_copies = True
+
     def __init__(self, active: Any, parameter: Any) -> None:
         self.columns_of = Columns(active)
         self.parameters = (as_parameter(parameter),)
@@ -166,6 +168,8 @@ class OneNumberKernel(Kernel):
 
 class ConstantKernel(OneNumberKernel):
     """k = c."""
+
+    joins_copies = True
 
     def matrix(
         self, values: Sequence[Array], X: Array, Z: Array | None = None

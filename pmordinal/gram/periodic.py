@@ -12,7 +12,6 @@ import numpy as np
 from pymc.gp import cov
 
 from pmordinal import checks
-from pmordinal.exponential import exponential
 from pmordinal.gram.base import (
     Array,
     Builder,
@@ -47,7 +46,7 @@ class PeriodicKernel(DistanceKernel):
 
     def profile(self, H: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
         """Overwrite H with k."""
-        exponential(H)
+        np.exp(H, out=H)
 
     def slope(self, dK: Array, k: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
         """Overwrite dK with dK ∘ k."""

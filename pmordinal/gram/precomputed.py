@@ -107,6 +107,8 @@ class Precomputed(cov.Covariance):
 class PrecomputedKernel(Kernel):
     """The lookup in NumPy: no parameters."""
 
+    joins_copies = True
+
     def __init__(self, active: Any, table: Array) -> None:
         self.columns_of = Columns(active)
         self.table = table

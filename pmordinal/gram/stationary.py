@@ -12,7 +12,6 @@ import numpy as np
 from pymc.gp import cov
 
 from pmordinal import checks
-from pmordinal.exponential import exponential
 from pmordinal.gram.base import (
     Array,
     Builder,
@@ -52,7 +51,7 @@ class ExpQuadKernel(ScaledDistanceKernel):
 
     def profile(self, H: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
         """Overwrite H with k."""
-        exponential(H)
+        np.exp(H, out=H)
 
     def slope(self, dK: Array, k: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
         """Overwrite dK with dK ∘ k."""
@@ -73,7 +72,7 @@ class ExponentialKernel(ScaledDistanceKernel):
         np.multiply(H, -2.0, out=r)
         np.sqrt(r, out=r)
         np.multiply(r, -self.rate, out=H)
-        exponential(H)
+        np.exp(H, out=H)
 
     def slope(self, dK: Array, k: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
         """Overwrite dK with dK ∘ rate k / r, zero where r = 0."""
@@ -104,7 +103,7 @@ class Matern32Kernel(ScaledDistanceKernel):
         H *= -6.0
         np.sqrt(H, out=H)
         np.negative(H, out=decay)
-        exponential(decay)
+        np.exp(decay, out=decay)
         H += 1.0
         H *= decay
 
@@ -127,7 +126,7 @@ class Matern52Kernel(ScaledDistanceKernel):
         H *= -10.0
         np.sqrt(H, out=H)
         np.negative(H, out=kept)
-        exponential(kept)
+        np.exp(kept, out=kept)
         quadratic = H * H
         quadratic *= kept
         quadratic /= 3.0
@@ -154,7 +153,7 @@ class RatQuadKernel(ScaledDistanceKernel):
         np.multiply(H, -1.0 / alpha, out=u)
         np.log1p(u, out=H)
         H *= -alpha
-        exponential(H)
+        np.exp(H, out=H)
 
     def slope(self, dK: Array, k: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
         """Overwrite dK with dK ∘ k / (1 + u)."""

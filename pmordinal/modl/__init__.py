@@ -15,17 +15,18 @@ Examples
 
 from typing import TYPE_CHECKING, Any
 
-from . import criterion
-from .averaging import averaged_log_score, averaged_rank_cdf
-from .fit import fit_grid
-from .grid import Grid
-from .posterior import sample_grids
-from .ranking import fit_grids, rank_predictors
-from .scores import nlrpd_of_cdf, ranked_probability_score
+from pmordinal.data.ranked_probability_score import ranked_probability_score
+from pmordinal.modl.partition import criterion
+from pmordinal.modl.partition.fit_grid import fit_grid
+from pmordinal.modl.partition.grid import Grid
+from pmordinal.modl.partition.sample_grids import sample_grids
+from pmordinal.modl.regression.averaging import averaged_log_score, averaged_rank_cdf
+from pmordinal.modl.regression.nlrpd_of_cdf import nlrpd_of_cdf
+from pmordinal.modl.regression.ranking import fit_grids, rank_predictors
 
 if TYPE_CHECKING:
-    from .discretizer import MODLDiscretizer
-    from .regressor import RankRegressor
+    from pmordinal.modl.regression.discretizer import MODLDiscretizer
+    from pmordinal.modl.regression.regressor import RankRegressor
 
 __all__ = [
     "Grid",
@@ -52,7 +53,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     try:
-        module = import_module(f".{_ESTIMATORS[name]}", __name__)
+        module = import_module(f"{__name__}.regression.{_ESTIMATORS[name]}")
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("sklearn"):
             raise

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pmordinal.columns import column_values, is_polars
-from pmordinal.foreign import as_pandas
+from pmordinal.data.columns import column_values, is_polars
+from pmordinal.data.foreign import as_pandas
 
 
 @dataclass(frozen=True)
-class Column:
+class EncodedColumn:
     """One encoded column.
 
     Parameters
@@ -94,7 +94,7 @@ def _dense(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return code, ranked[new]
 
 
-def encode_predictor(x: Any, *, categorical: bool | None = None, name: str = "x") -> Column:
+def encode_predictor(x: Any, *, categorical: bool | None = None, name: str = "x") -> EncodedColumn:
     """Return a predictor as value indices.
 
     Parameters
@@ -108,7 +108,7 @@ def encode_predictor(x: Any, *, categorical: bool | None = None, name: str = "x"
 
     Returns
     -------
-    Column
+    EncodedColumn
 
     Examples
     --------
@@ -127,7 +127,7 @@ def encode_predictor(x: Any, *, categorical: bool | None = None, name: str = "x"
         categorical = is_categorical(series)
     if not categorical:
         code, values = _dense(to_floats(series, name))
-        return Column(code, values, False)
+        return EncodedColumn(code, values, False)
     try:
         code, found = pd.factorize(series, use_na_sentinel=True)
     except TypeError as error:
@@ -139,7 +139,7 @@ def encode_predictor(x: Any, *, categorical: bool | None = None, name: str = "x"
     position = np.empty(len(labels) + 1, dtype=np.int64)
     position[order] = np.arange(len(labels))
     position[-1] = -1
-    return Column(position[code], labels[order], True)
+    return EncodedColumn(position[code], labels[order], True)
 
 
 def encode_target(y: Any, name: str = "y") -> tuple[np.ndarray, list[Any] | None]:

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pmordinal.foreign import as_pandas
-
-from .encode import as_series
+from pmordinal.data.foreign import as_pandas
+from pmordinal.modl.encode import as_series
 
 
 def as_columns(X: Any) -> dict[str, pd.Series]:

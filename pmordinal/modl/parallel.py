@@ -8,8 +8,7 @@ import joblib
 from rich.progress import Progress
 
 from pmordinal.checks import got
-
-from .interrupt import Stop, check, listening
+from pmordinal.modl.interrupt import Stop, check, listening
 
 
 def run_tasks(

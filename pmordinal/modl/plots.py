@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 
 from pmordinal import checks
-from pmordinal.lettering import caption
-
-from .grid import Grid
+from pmordinal.data.lettering import caption
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
+
+    from pmordinal.modl.partition.grid import Grid
 
 WIDTH = 26  # characters of a name beside a picture or under it
 
@@ -32,8 +32,8 @@ def _span(values: np.ndarray) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def plot_grid(
-    grid: Grid,
+def plot_data_with_grid(
+    grid: "Grid",
     ax: "Axes | None" = None,
     *,
     smoothing: float = 1.0,
@@ -42,6 +42,8 @@ def plot_grid(
     colorbar: bool = True,
 ) -> "Axes":
     """Draw the data with the grid over it; shades are the conditional density of the target rank.
+
+    `pmordinal.plots.plot_grid` draws the counts in cells of equal size instead.
 
     Parameters
     ----------
@@ -110,7 +112,7 @@ def plot_grid(
     return ax
 
 
-def plot_rank_cdf(grid: Grid, ax: "Axes | None" = None, *, smoothing: float = 1.0) -> "Axes":
+def plot_rank_cdf(grid: "Grid", ax: "Axes | None" = None, *, smoothing: float = 1.0) -> "Axes":
     """Draw the conditional cdf of the normalised target rank for every part of the predictor.
 
     Parameters
@@ -203,7 +205,7 @@ def plot_boundaries(
 
 
 def plot_averaged_cdf(
-    tree: "xr.DataTree", x: Any, grid: Grid | None = None, ax: "Axes | None" = None
+    tree: "xr.DataTree", x: Any, grid: "Grid | None" = None, ax: "Axes | None" = None
 ) -> "Axes":
     """Draw the rank cdf averaged over grids at some predictor values, and that of one grid.
 
@@ -222,7 +224,7 @@ def plot_averaged_cdf(
     -------
     matplotlib Axes
     """
-    from .averaging import averaged_rank_cdf
+    from pmordinal.modl.regression.averaging import averaged_rank_cdf
 
     ax = _axes(ax)
     ranks = np.linspace(0.0, 1.0, 201)

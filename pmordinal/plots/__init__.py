@@ -1,17 +1,17 @@
 """Pictures of models, fits and checks; each returns the matplotlib or ArviZ object it drew on."""
 
-from pmordinal.plots.annealing import plot_annealing
-from pmordinal.plots.bars import plot_bars
-from pmordinal.plots.categories import plot_categories
-from pmordinal.plots.contrasts import plot_effects
-from pmordinal.plots.engines import plot_engines
-from pmordinal.plots.grid import plot_grid
-from pmordinal.plots.latent import plot_latent
-from pmordinal.plots.prior import plot_prior
-from pmordinal.plots.regions import plot_regions
-from pmordinal.plots.relevance import plot_relevance
-from pmordinal.plots.reliability import plot_calibration
-from pmordinal.plots.residuals import plot_residuals
+from pmordinal.plots.plot_annealing import plot_annealing
+from pmordinal.plots.plot_bars import plot_bars
+from pmordinal.plots.plot_calibration import plot_calibration
+from pmordinal.plots.plot_categories import plot_categories
+from pmordinal.plots.plot_effects import plot_effects
+from pmordinal.plots.plot_engines import plot_engines
+from pmordinal.plots.plot_grid import plot_grid
+from pmordinal.plots.plot_latent import plot_latent
+from pmordinal.plots.plot_prior import plot_prior
+from pmordinal.plots.plot_regions import plot_regions
+from pmordinal.plots.plot_relevance import plot_relevance
+from pmordinal.plots.plot_residuals import plot_residuals
 
 __all__ = [
     "plot_annealing",

@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from scipy.optimize import isotonic_regression
 
-from pmordinal.lettering import caption, selection
+from pmordinal.data.lettering import caption, evenly_chosen
 
 INK, MUTED, FAINT = "0.1", "0.45", "0.85"  # text and data; references; grids
 ACCENT = "#d95f02"  # observed data, beside the blues and yellows of the classes
@@ -64,10 +64,10 @@ def new_axes(ax: Axes | None, title: str | None = None) -> Axes:
 def panels(data: xr.Dataset, dim: str, height: float, title: str) -> PlotCollection:
     """Return ArviZ's collection with one panel for each value of a dimension, four in a row.
 
-    Of more values than ``rcParams["plot.max_subplots"]`` an even selection is drawn, and the title says so.
+    Of more values than ``rcParams["plot.max_subplots"]`` an even evenly_chosen is drawn, and the title says so.
     """
     n = data.sizes[dim]
-    shown = selection(n, rcParams["plot.max_subplots"] or n)
+    shown = evenly_chosen(n, rcParams["plot.max_subplots"] or n)
     if len(shown) < n:
         title = f"{title}: {len(shown)} of {n} {dim}s"
         data, n = data.isel({dim: shown}), len(shown)
@@ -166,9 +166,9 @@ def dodge(k: int, n: int, width: float = 0.6) -> float:
 def label_right(ax: Axes, heights: Sequence[float], names: Sequence[str], colours=None) -> None:
     """Write names right of the axes at given heights, pushed apart where they would overlap.
 
-    Of more than there is room for, an even selection is written.
+    Of more than there is room for, an even evenly_chosen is written.
     """
-    shown = selection(len(names), MOST_NAMES)
+    shown = evenly_chosen(len(names), MOST_NAMES)
     low, high = ax.get_ylim()
     wanted = (np.asarray(heights, dtype=float)[shown] - low) / (high - low)
     for i, height in zip(shown, spread(np.clip(wanted, 0.0, 1.0)), strict=True):
@@ -179,8 +179,8 @@ def label_right(ax: Axes, heights: Sequence[float], names: Sequence[str], colour
 def class_legend(
     ax: Axes, handles: Sequence[Any], names: Sequence[str], reverse: bool = False
 ) -> None:
-    """Write a legend of the classes right of the axes; of more than there is room for, an even selection."""
-    shown = selection(len(names), MOST_NAMES)
+    """Write a legend of the classes right of the axes; of more than there is room for, an even evenly_chosen."""
+    shown = evenly_chosen(len(names), MOST_NAMES)
     title = "class" if len(shown) == len(names) else f"{len(shown)} of {len(names)} classes"
     if reverse:
         shown = shown[::-1]
@@ -193,15 +193,14 @@ def class_legend(
         frameon=False,
     )
     for text, i in zip(legend.get_texts(), shown, strict=True):
-        text.set_text(
-            caption(names[i], WIDTH)
-        )  # now, since a legend skips names like "" and "_low"
+        # Now, since a legend skips names like "" and "_low".
+        text.set_text(caption(names[i], WIDTH))
 
 
 def name_axis(ax: Axes, x: np.ndarray, names: Sequence[str], title: str) -> None:
     """Write names under places on the x axis, turned where they would touch, as many as there is room for."""
     inches = ax.get_window_extent().width / ax.figure.dpi
-    shown = selection(len(names), max(2, int(4 * inches)))
+    shown = evenly_chosen(len(names), max(2, int(4 * inches)))
     ticks = [caption(names[i], WIDTH) for i in shown]
     is_crowded = sum(len(tick) + 2 for tick in ticks) > 10 * inches
     turn: dict[str, Any] = (

@@ -8,7 +8,7 @@ import pandas as pd
 import pymc as pm
 
 import pmordinal as pmo
-from pmordinal.semisupervised import fit_semisupervised
+from pmordinal.inference.semisupervised.fit import fit_semisupervised
 
 from .outcome import assert_finite, assert_probabilities
 from .strategies import COUNTS, NAMES, NUMBERS, SEEDS

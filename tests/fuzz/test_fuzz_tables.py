@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import strategies as st
 
 import pmordinal as pmo
-from pmordinal import labels as label_table
+from pmordinal.data import labels as label_table
 
 from . import strategies as s
 from .calls import fit

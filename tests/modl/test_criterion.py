@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from pmordinal.modl import criterion as c
+from pmordinal.modl.partition import criterion as c
 
 from .oracles import bell_sum
 

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pmordinal.modl import criterion, fit_grid
+from pmordinal.modl import fit_grid
+from pmordinal.modl.partition import criterion
 
 from .oracles import blocks, heteroscedastic
 

@@ -12,15 +12,16 @@ import time
 import numpy as np
 import pytest
 
-from pmordinal.modl import axis, exact, fit_grid, grouping, interrupt, merges, moves, sample_grids
-from pmordinal.modl import posterior as modl_posterior
-from pmordinal.modl import selection as modl_selection
+from pmordinal.modl import fit_grid, interrupt, sample_grids
 from pmordinal.modl.interrupt import Stop, StoppedError, check, listening
 from pmordinal.modl.parallel import run_tasks
+from pmordinal.modl.partition import axis, grouping, improve_cuts, merges, optimal_cuts
+from pmordinal.modl.partition import sample_grids as sampler
+from pmordinal.modl.regression import subsets
 
 from .oracles import heteroscedastic
 
-WITH_BUDGET = (axis, exact, grouping, merges, moves, modl_posterior, modl_selection)
+WITH_BUDGET = (axis, optimal_cuts, grouping, merges, improve_cuts, sampler, subsets)
 
 
 def levels(n, n_labels, rng):
@@ -61,8 +62,8 @@ def test_pieces_do_not_change_the_result(monkeypatch):
     [
         lambda x, y: fit_grid(x, y),
         lambda x, y: fit_grid(np.round(3 * x), y, categorical=True),
-        lambda x, y: modl_posterior.Chain(
-            modl_posterior.Cells.from_codes(np.argsort(x), np.argsort(y)),
+        lambda x, y: sampler.Chain(
+            sampler.Cells.from_codes(np.argsort(x), np.argsort(y)),
             np.zeros(len(x), dtype=np.int64),
             np.array([0, len(x)]),
             np.random.SeedSequence(0),

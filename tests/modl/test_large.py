@@ -10,12 +10,13 @@ import sys
 import numpy as np
 import pytest
 
-from pmordinal.modl import axis, criterion, fit_grid
-from pmordinal.modl.cells import Cells
-from pmordinal.modl.moves import _scan
-from pmordinal.modl.search import Search
-from pmordinal.modl.tables import log_tables
-from pmordinal.modl.tolerance import least_gain
+from pmordinal.modl import fit_grid
+from pmordinal.modl.partition import axis, criterion
+from pmordinal.modl.partition.cells import Cells
+from pmordinal.modl.partition.improve_cuts import best_cut
+from pmordinal.modl.partition.least_gain import least_gain
+from pmordinal.modl.partition.log_tables import log_tables
+from pmordinal.modl.partition.search import Search
 
 
 def repeated(n, n_values, rng):
@@ -32,7 +33,7 @@ def test_costs_of_moves_are_functions_of_the_counts():
 
     def scan(first, last):
         rows = (problem.start, problem.part, problem.count)
-        return _scan(*rows, first, last, *work, problem.extra, lf, lg)
+        return best_cut(*rows, first, last, *work, problem.extra, lf, lg)
 
     for first, last in [(0, 300), (10, 290), (7, 150), (100, 102)]:
         _, two, cut = scan(first, last)
@@ -64,7 +65,8 @@ def test_more_labels_than_pairs_can_be_tried():
 CHILD = """
 import json, sys
 import numpy as np
-from pmordinal.modl import criterion, fit_grid
+from pmordinal.modl.partition import criterion
+from pmordinal.modl import fit_grid
 from tests.modl.oracles import heteroscedastic
 n, seeds, options = {n}, {seeds}, {options}
 for seed in seeds:

@@ -4,6 +4,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import rich
 
 from pmordinal.modl import fit_grid, fit_grids, rank_predictors
 
@@ -74,10 +75,16 @@ def test_predictors_spread_over_a_dask_cluster(table):
     pd.testing.assert_frame_equal(found, expected)
 
 
-def test_progress_bar_runs(table, capsys):
+def test_progress_bar_runs(table, capsys, monkeypatch, request):
     frame, y = table
-    rank_predictors(frame[["strong"]], y, progressbar=True)
-    capsys.readouterr()
+    monkeypatch.setenv("TERM", "xterm")  # elsewhere there is no bar
+    request.addfinalizer(rich.reconfigure)
+    rich.reconfigure(force_terminal=True, force_interactive=True)
+    shown = rank_predictors(frame[["strong"]], y, progressbar=True)
+    assert "MODL grid of" in capsys.readouterr().out
+    quiet = rank_predictors(frame[["strong"]], y, progressbar=False)
+    assert capsys.readouterr().out == ""
+    pd.testing.assert_frame_equal(shown, quiet)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from scipy.integrate import trapezoid
 from scipy.stats import norm
 
 from pmordinal.modl import RankRegressor, nlrpd_of_cdf, ranked_probability_score
-from pmordinal.modl.projection import ValueDistribution
-from pmordinal.modl.regressor import KINDS
+from pmordinal.modl.regression.kinds import KINDS
+from pmordinal.modl.regression.projection import ValueDistribution
 
 from .oracles import heteroscedastic
 
@@ -77,35 +77,45 @@ def test_nlrpd_is_the_score_of_its_own_cdf(model, data):
     assert model.nlrpd(X, y) == pytest.approx(-np.log(mass * 300).mean())
 
 
-def numeric(model, row, points):
-    d = model._distribution(row)
+def distribution(model, X):
+    """Return the distribution of the values that belongs to the cdf of the ranks."""
+    density = np.diff(model.rank_cdf(X), axis=1) / np.diff(model.rank_edges_)
+    return ValueDistribution(model.scale_, model.rank_edges_, density)
+
+
+def density_at(model, row, points):
+    d = distribution(model, row)
     many = ValueDistribution(d.scale, d.edges, np.repeat(d.density, len(points), axis=0))
-    return d, np.exp(many.log_density(points))
+    return np.exp(many.log_density(points))
 
 
 def test_value_density_cdf_quantiles_and_crps_agree(model, data):
     row = data[2].iloc[[3]]
     points = np.linspace(-40, 40, 800_001)
-    d, density = numeric(model, row, points)
+    density = density_at(model, row, points)
     step = points[1] - points[0]
     cdf = np.cumsum(density) * step
     # the density jumps at knots: the Riemann sum errs by about jumps × step
     assert cdf[-1] == pytest.approx(1.0, abs=2e-3)
     upper = 1.0 - np.cumsum(density[::-1])[::-1] * step
     low, high = np.array([0.0004, 0.05, 0.5]), np.array([0.5, 0.95, 0.9996])
-    np.testing.assert_allclose(d.quantile(low)[0], np.interp(low, cdf, points), atol=0.02)
-    np.testing.assert_allclose(d.quantile(high)[0], np.interp(high, upper, points), atol=0.02)
-    assert d.quantile(np.array([0.0, 1.0]))[0].tolist() == [-np.inf, np.inf]
+    np.testing.assert_allclose(
+        model.predict_quantile(row, low)[0], np.interp(low, cdf, points), atol=0.02
+    )
+    np.testing.assert_allclose(
+        model.predict_quantile(row, high)[0], np.interp(high, upper, points), atol=0.02
+    )
+    assert model.predict_quantile(row, [0.0, 1.0])[0].tolist() == [-np.inf, np.inf]
     for y in (-30.0, -1.23, 0.0, 2.5, 25.0):
         by_sum = ((cdf - (points >= y)) ** 2).sum() * step
-        assert d.crps(np.array([y]))[0] == pytest.approx(by_sum, abs=2e-2 * max(1.0, by_sum))
+        assert model.crps(row, [y]) == pytest.approx(by_sum, abs=2e-2 * max(1.0, by_sum))
 
 
 def test_tails_hold_half_an_instance_each(model, data):
     y = data[1]
     row = data[2].iloc[[0]]
     low = np.linspace(y.min() - 60, y.min(), 600_001)[:-1]
-    _, density = numeric(model, row, low)
+    density = density_at(model, row, low)
     assert trapezoid(density, low) == pytest.approx(1 / 600, rel=1e-3)
 
 
@@ -118,8 +128,10 @@ def test_nlpd_and_nlrpd_differ_by_the_width_of_the_cell(model, data):
     cell = np.searchsorted(edges, y[inner], side="right")
     width = edges[cell] - edges[cell - 1]
     gap = np.log(counts[cell] / (300 * width)) + np.log1p(-1 / 300)
-    d = model._distribution(X[inner])
-    np.testing.assert_allclose(d.log_density(y[inner]), model.log_score(X, y)[inner] + gap)
+    expected = model.log_score(X, y)[inner] + gap
+    found = distribution(model, X[inner]).log_density(y[inner])
+    np.testing.assert_allclose(found, expected)
+    assert model.nlpd(X[inner], y[inner]) == pytest.approx(-expected.mean())
 
 
 def test_smoothing_of_the_paper(data):

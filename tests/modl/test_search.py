@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pmordinal.modl import axis, criterion, fit_grid
-from pmordinal.modl import search as modl_search
-from pmordinal.modl.cells import Cells
-from pmordinal.modl.crossing import merge_both_axes
-from pmordinal.modl.search import Search, find_partition, find_proper_partition
-from pmordinal.modl.tables import log_tables
+from pmordinal.modl import fit_grid
+from pmordinal.modl.partition import axis, criterion
+from pmordinal.modl.partition import search as modl_search
+from pmordinal.modl.partition.cells import Cells
+from pmordinal.modl.partition.log_tables import log_tables
+from pmordinal.modl.partition.merge_both_axes import merge_both_axes
+from pmordinal.modl.partition.search import Search, find_partition, find_proper_partition
 
 from .oracles import (
     best_cuts_cost,

@@ -1,0 +1,46 @@
+"""Names of the user's data as text in pictures: written as they are, and short enough to leave room.
+
+Matplotlib reads what stands between two dollars as mathematics. Names of columns, levels and classes are no
+mathematics, so every picture takes them through `caption`.
+"""
+
+from typing import Any
+
+import numpy as np
+
+
+def caption(name: Any, width: int = 40) -> str:
+    r"""Return a name as matplotlib has to be given it, of at most `width` characters.
+
+    Parameters
+    ----------
+    name : object
+        Of a column, a level, a class or a row.
+    width : int
+        Of longer names the middle is left out, since names that begin alike often end differently.
+
+    Examples
+    --------
+    >>> caption("satisfaction with the service (1)", width=20)
+    'satisfacti…rvice (1)'
+    >>> print(caption("$5 to $10"))
+    \$5 to \$10
+    """
+    from matplotlib import rcParams  # here, because MODL loads without it
+
+    text = str(name)
+    if len(text) > width:
+        text = f"{text[: width // 2]}…{text[len(text) - (width - 1) // 2 :]}"
+    is_parsed = rcParams["text.parse_math"] or rcParams["text.usetex"]
+    return text.replace("$", r"\$") if is_parsed else text
+
+
+def evenly_chosen(n: int, most: int) -> np.ndarray:
+    """Return at most so many of the places 0, …, n − 1, evenly, with the first and the last.
+
+    Examples
+    --------
+    >>> evenly_chosen(3, most=5).tolist(), evenly_chosen(45, most=5).tolist()
+    ([0, 1, 2], [0, 11, 22, 33, 44])
+    """
+    return np.linspace(0, n - 1, min(n, most)).round().astype(int)

@@ -1,0 +1,68 @@
+"""Names of rows: an index of any kind as values that xarray, netCDF and Zarr can hold."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from pmordinal.data.foreign import row_index
+
+KEPT = "biufMm"  # kinds of NumPy values that files can hold
+
+
+def storable(names: Iterable) -> np.ndarray:
+    r"""Return the entries of an index: numbers and usual times as they are, all others as text.
+
+    Parameters
+    ----------
+    names : pandas Index or iterable
+        Times with a zone or beyond 2262, intervals, periods and objects become what ``str`` says of them; the
+        levels of a MultiIndex are separated by commas. What no file can hold, a NUL and half a surrogate
+        pair, is written as an escape.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+
+    Examples
+    --------
+    >>> storable(pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]))
+    array(['a, 1', 'b, 2'], dtype='<U4')
+    >>> storable(pd.Index(["plain", "a\0b"]))
+    array(['plain', 'a\\x00b'], dtype='<U6')
+    """
+    if isinstance(names, pd.MultiIndex):
+        return _texts(", ".join(map(str, entry)) for entry in names)
+    index = names if isinstance(names, pd.Index) else pd.Index(list(names), dtype=object)
+    if isinstance(index, pd.CategoricalIndex):
+        index = pd.Index(np.asarray(index).astype(object), dtype=object)
+    if index.dtype == object and not any(isinstance(entry, str) for entry in index):
+        index = index.infer_objects()  # not of text, which pandas refuses to take as it is
+    if pd.api.types.is_numeric_dtype(index) and not index.hasnans:  # pandas' own types too
+        index = index.astype(getattr(index.dtype, "numpy_dtype", index.dtype))
+    if isinstance(index.dtype, np.dtype) and index.dtype.kind in KEPT and _in_reach(index):
+        return index.to_numpy()
+    return _texts(map(str, index))
+
+
+def _in_reach(index: pd.Index) -> bool:
+    """Tell whether times can be read again: xarray reads nanoseconds, which end in 2262."""
+    if isinstance(index, pd.DatetimeIndex | pd.TimedeltaIndex):
+        try:
+            index.as_unit("ns")
+        except (pd.errors.OutOfBoundsDatetime, pd.errors.OutOfBoundsTimedelta):
+            return False
+    return True
+
+
+def _texts(names: Iterable[str]) -> np.ndarray:
+    safe = [
+        name.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00") for name in names
+    ]
+    return np.array(safe, dtype=np.str_)
+
+
+def row_names(X, n: int) -> np.ndarray:
+    """Return the index of a table, or numbers from zero."""
+    index = row_index(X)
+    return np.arange(n) if index is None else storable(index)

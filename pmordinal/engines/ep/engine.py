@@ -1,0 +1,231 @@
+"""Expectation propagation [CG2005, section 3.2 and Appendix B].
+
+Every datum has a Gaussian site of precision p. The state is (p, α), with the posterior mean h = K
+α: the natural means ν = α + p h of the papers cancel when the noise is small. Away from the fixed
+point all sites are updated at once, one factorisation a sweep, damped where that stops helping.
+Near it the sites take Newton steps in which means are exact and variances are linear in the change
+of the sites: products with A and A∘A, so that two or three factorisations finish.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import factorial
+from typing import ClassVar, Self
+
+import numpy as np
+
+from pmordinal import linalg
+from pmordinal.engines.base import ENGINES, Engine
+from pmordinal.engines.ep.sites import SMALL, SiteProblem
+from pmordinal.gram import Gram
+from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.likelihood.smoothing import Terms, Triple
+from pmordinal.posterior import Gradient, SitePosterior, SiteReaction, Start, Status
+
+NEAR = 1.0  # residual below which Newton steps pay
+FLOOR = 1e-4  # residual below which a stalled iteration is at the rounding floor, not lost
+PLAIN = 3.0  # residual, in those of a sampler, below which another plain sweep will do it
+NOISE = 1e-6  # what single precision leaves of a residual
+LOOSE = 1e-3  # residual that suffices inside an optimiser: the optimum moves by less than 1e-4 nats
+SAMPLED = 3e-3  # and inside a sampler: the evidence moves by 1e-6 nats, its gradient by 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class EPPosterior(SitePosterior):
+    """Posterior with the sites of expectation propagation [CG2005, App. B].
+
+    Attributes
+    ----------
+    inverse_factor : ndarray, shape (n, n)
+        L⁻¹, the inverse of `factor`; zero above the diagonal.
+    B_inverse_diagonal, variance, leave_one_out
+        Of the last sweep.
+    """
+
+    inverse_factor: np.ndarray = field(repr=False)
+    B_inverse_diagonal: np.ndarray = field(repr=False)
+    variance: np.ndarray = field(repr=False)
+    leave_one_out: Terms = field(repr=False)
+
+    @cached_property
+    def B_inverse(self) -> np.ndarray:
+        """B⁻¹ in full, shape (n, n)."""
+        return linalg.fill_upper(linalg.gram_of_columns(self.inverse_factor))
+
+    def evidence_gradient(self) -> Gradient:
+        """Return the gradient of the evidence: at the fixed point the sites may be held fixed."""
+        terms = self.leave_one_out
+        return Gradient(
+            self.gram.pullback(self.evidence_dK(0.5 * self.alpha)),
+            self.likelihood.threshold_gradient(self.y, terms.upper[0], terms.lower[0]),
+            float(terms.log_noise[0].sum()),
+        )
+
+    @cached_property
+    def log_evidence_correction(self) -> float:
+        """Second-order estimate of log Z − `log_evidence`, from the third and fourth cumulants."""
+        off, S = self.site_covariance.off, self.root_precision
+        terms, shrink = self.leave_one_out, self.B_inverse_diagonal
+        total, power = 0.0, off * off
+        for order, cumulant in ((3, terms.d3), (4, terms.d4)):
+            power = power * off  # A_ij = −off_ij / (S_i S_j)
+            t = cumulant / (shrink * S) ** order
+            total += (-1) ** order * 0.5 * float(t @ linalg.symv(power, t)) / factorial(order)
+        return total
+
+    def loo_gradient(self) -> Gradient:
+        """Return the exact gradient of Σ log p(y_i | y without i): the sites move with θ."""
+        terms, none = self.leave_one_out, np.zeros(self.y.size)
+        # at fixed α, ∂J/∂λ = ½ (L'' + L'²) − L' α
+        moved = self._react(terms.d1, -0.5 * (terms.curvature + terms.d1**2), none, none)
+        by_threshold = self.likelihood.threshold_gradient(self.y, terms.upper[0], terms.lower[0])
+        return Gradient(
+            self.gram.pullback(moved.dK),
+            by_threshold + moved.thresholds,
+            float(terms.log_noise[0].sum()) + moved.log_noise,
+        )
+
+    def site_pullback(self, by_natural: np.ndarray, by_precision: np.ndarray) -> SiteReaction:
+        """Return the reaction of the fixed point to cotangents of its sites; see `SitePosterior`."""
+        none = np.zeros(self.y.size)
+        return self._react(none, none, by_natural, by_precision)
+
+    def _react(self, by_mean, by_var, by_natural, by_precision) -> SiteReaction:
+        """Pull cotangents of h − λ δα, of λ, and of the sites through the fixed point.
+
+        It is differentiated implicitly; all of its reaction is in the cotangent x of the site
+        precisions, one linear system of order n.
+        """
+        A, terms = self.site_covariance, self.leave_one_out
+        _, lam = self.cavity
+        D = self.B_inverse_diagonal
+        L3, L4 = terms.d3, terms.d4
+
+        def back(by_mean, by_var, by_natural):
+            """Pull cotangents of h − λ δα, λ and η back to those of λ, h and the slope L'."""
+            by_h = by_mean / D
+            by_slope = by_natural + A.times(by_h) - lam * by_mean
+            return by_var + 0.5 * L3 / D * by_slope, by_h, by_slope
+
+        def to_precision(by_var):
+            return -A.others_squared_times(by_var / D**2)
+
+        scale = self.variance
+
+        def operator(z):
+            x = scale * z
+            return z - to_precision(back(-L3 / D**2 * x, -0.5 * L4 / D**2 * x, 0.0)[0]) / scale
+
+        direct = by_precision + to_precision(back(by_mean, by_var, by_natural)[0])
+        z = linalg.conjugate_residuals(operator, direct / scale, rtol=1e-10)
+        x = scale * z / D**2
+        by_var, by_h, by_slope = back(by_mean - L3 * x, by_var - 0.5 * L4 * x, by_natural)
+
+        def total(by: Triple) -> np.ndarray:
+            return by_slope / D * by[1] - x * by[2]
+
+        return SiteReaction(
+            self.marginal_pullback(by_h, by_var / D**2),
+            self.likelihood.threshold_gradient(self.y, total(terms.upper), total(terms.lower)),
+            float(total(terms.log_noise).sum()),
+        )
+
+
+@ENGINES.register("ep")
+@dataclass(frozen=True)
+class EP(Engine):
+    """Expectation propagation.
+
+    Parameters
+    ----------
+    tol : float
+        Largest change of a site, in units of its marginal, at which the sites are accepted.
+    max_sweeps : int
+        Factorisations before giving up (and saying so in the status).
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> from pmordinal.gram import Gram, lower
+    >>> gram = Gram(lower(pm.gp.cov.ExpQuad(1, ls=1.0)), [[0.0], [1.0]], [1.0])
+    >>> posterior = EP()(gram, np.array([0, 1]), OrdinalLikelihood([0.0], noise=0.5))
+    >>> posterior.status.message, round(posterior.log_evidence, 4)
+    ('converged', -1.775)
+    """
+
+    name: ClassVar[str] = "ep"
+    objectives: ClassVar[tuple[str, ...]] = ("evidence", "loo", "bound")
+    has_latent_pullback: ClassVar[bool] = True
+
+    tol: float = 1e-8
+    max_sweeps: int = 200
+
+    def loosened(self, objective: str, sampled: bool = False) -> Self:
+        """Return the engine with a wider tolerance for the evidence, stationary in the sites.
+
+        Its error is quadratic in the residual and its gradient's is linear, far below what L-BFGS or NUTS sees.
+        """
+        if objective != "evidence":
+            return self
+        return replace(self, tol=max(self.tol, SAMPLED if sampled else LOOSE))
+
+    def __call__(
+        self,
+        gram: Gram,
+        y: np.ndarray,
+        likelihood: OrdinalLikelihood,
+        start: Start | None = None,
+    ) -> EPPosterior:
+        """Return the posterior at the fixed point; see `Engine`."""
+        problem = SiteProblem(gram.matrix, y, likelihood, self.tol)
+        rough = 1e-3 if self.tol < NOISE else 10.0 * self.tol  # not the last sweep but one
+        damping, near, best, previous, stalled, message = 1.0, NEAR, np.inf, np.inf, 0, ""
+        sites, sweep = None, 0
+        while True:
+            sweep += 1
+            expected = np.inf if sites is None else sites.expected
+            single = y.size > SMALL and expected > rough and sweep < self.max_sweeps
+            state = problem.solve(sites, single) if sites else problem.first(start, single)
+            residual = state.residual
+            stalled = 0 if residual < 0.5 * best else stalled + 1
+            best = min(best, residual)
+            if not state.single:
+                if residual <= self.tol:
+                    message = "converged"
+                elif stalled >= 4 and best < FLOOR and residual < 2.0 * best:
+                    message = f"converged to the rounding floor (residual {residual:.1e})"
+            if message or sweep == self.max_sweeps:
+                break
+            if sites and sites.by_newton and residual > max(0.5 * previous, 1e-3 * state.single):
+                near *= 0.1
+            is_nearly_there = sweep == 1 and self.tol >= SAMPLED > residual / PLAIN
+            newton = problem.newton(state) if residual < near and not is_nearly_there else None
+            if newton is None:
+                worse = residual > 0.9 * previous
+                damping = max(0.6 * damping, 0.1) if worse else min(1.15 * damping, 1.0)
+            sites = newton or state.damped(damping)
+            previous = residual
+        status = self._status(message, sweep, residual)
+        return EPPosterior(
+            gram=gram,
+            y=y,
+            likelihood=likelihood,
+            alpha=state.alpha,
+            mean=state.h,
+            precision=state.p,
+            factor=state.L,
+            log_evidence=state.log_evidence,
+            status=status,
+            inverse_factor=state.X,
+            B_inverse_diagonal=state.c,
+            variance=state.a,
+            leave_one_out=state.terms,
+        )
+
+    def _status(self, message: str, sweep: int, residual: float) -> Status:
+        """Return the status of an iteration that ended with a message, or with none."""
+        lost = (
+            f"no convergence in {self.max_sweeps} sweeps (residual {residual:.1e}): raise "
+            "max_sweeps, or give the noise and length-scales proper priors"
+        )
+        return Status(bool(message), sweep, message or lost, sweep)

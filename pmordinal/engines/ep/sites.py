@@ -1,0 +1,201 @@
+"""Sites of expectation propagation: the posterior of given ones, and those that its cavities ask for [CG2005, App. B].
+
+`engines.ep` iterates between the two, with plain steps and with the Newton steps that are here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pmordinal import linalg
+from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.likelihood.smoothing import Terms
+from pmordinal.linalg.workspace import empty
+from pmordinal.posterior import Start
+
+SMALL = 200  # rows up to which single precision does not pay
+ROUNDS = 3  # Newton steps with one factorisation
+LEAST_PRECISION_SHARE = 1e-12  # smallest site precision, as a share of the largest
+LEAST_PRECISION = 1e-280  # smallest site precision of all
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """Sites to solve for: precisions p and natural means α + t + p h, (α, h) a known pair."""
+
+    p: np.ndarray
+    t: np.ndarray
+    alpha: np.ndarray
+    expected: float  # residual
+    by_newton: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The posterior of given sites, its cavities, and the sites that these ask for."""
+
+    p: np.ndarray
+    S: np.ndarray
+    L: np.ndarray
+    X: np.ndarray
+    alpha: np.ndarray
+    h: np.ndarray
+    a: np.ndarray
+    c: np.ndarray
+    lam: np.ndarray
+    terms: Terms
+    p_new: np.ndarray
+    slope_gap: np.ndarray
+    residual: float
+
+    @property
+    def single(self) -> bool:
+        """Whether the factor is in single precision."""
+        return self.L.dtype == np.float32
+
+    @property
+    def log_evidence(self) -> float:
+        """Log Z of these sites, stationary where they are at the fixed point [CG2005, App. B]."""
+        return float(
+            self.terms.value.sum()
+            - 0.5 * np.log(self.c).sum()
+            - 0.5 * linalg.log_det(self.L)
+            + 0.5 * (self.lam * self.alpha - self.h) @ self.alpha
+        )
+
+    def damped(self, size: float) -> Sites:
+        """Return sites moved by that share towards those asked for."""
+        p = self.p + size * (self.p_new - self.p)
+        return Sites(p, size * self.slope_gap, self.alpha, self.residual)
+
+
+def _ask(terms: Terms, alpha, p, a) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the site precisions that match moments, the gap in α, and the residual."""
+    p_new = _floored(terms.curvature / terms.shrink)
+    gap = (terms.d1 - alpha) / terms.shrink
+    residual = float(max(np.abs((p_new - p) * a).max(), np.abs(gap * np.sqrt(a)).max()))
+    if np.isfinite(residual):
+        return p_new, gap, residual
+    return np.where(np.isfinite(p_new), p_new, p), np.nan_to_num(gap, posinf=0, neginf=0), np.inf
+
+
+def _floored(p: np.ndarray) -> np.ndarray:
+    return np.maximum(p, max(LEAST_PRECISION_SHARE * p.max(), LEAST_PRECISION))
+
+
+class SiteProblem:
+    """The covariance matrix, the data, and the last A that was worth computing."""
+
+    def __init__(self, K: np.ndarray, y: np.ndarray, likelihood: OrdinalLikelihood, tol: float):
+        self.K, self.y, self.likelihood, self.tol = K, y, likelihood, tol
+        self.A: linalg.SiteCovariance | None = None
+        self.A_residual = np.inf
+        self._turn = 0
+        self._rooms: dict[tuple[str, np.dtype], np.ndarray] = {}
+
+    @cached_property
+    def tilt(self) -> Callable[[np.ndarray, np.ndarray], Terms]:
+        """The likelihood's terms under Gaussians, a function of their means and variances."""
+        return self.likelihood.tilting(self.y)
+
+    @cached_property
+    def K_single(self) -> np.ndarray:
+        """K in single precision."""
+        return linalg.in_single(self.K)
+
+    def room(self, name: str, dtype) -> np.ndarray:
+        """Return a matrix to work in, the same for the same name and precision."""
+        if (name, dtype) not in self._rooms:
+            self._rooms[name, dtype] = empty(self.K.shape, dtype)
+        return self._rooms[name, dtype]
+
+    def first(self, start: Start | None, single: bool) -> State:
+        """Return the state of the sites that the cavities of `start`, or those of the prior, ask for."""
+        known = None if start is None else start.cavity
+        if known is not None and known[0].size == len(self.K):
+            mu, lam = known
+        else:
+            mu, lam = np.zeros(len(self.K)), np.diagonal(self.K)
+        terms = self.tilt(mu, lam)
+        alpha = terms.d1  # what it is where the cavities are those of a fixed point
+        p = _floored(terms.curvature / terms.shrink)
+        t = p * (mu - linalg.symv(self.K, alpha)) + alpha / terms.shrink - alpha
+        return self.solve(Sites(p, t, alpha, np.inf), single)
+
+    def solve(self, sites: Sites, single: bool) -> State:
+        """Factorise B for the given sites, in single precision if asked and if that will do."""
+        p, t = _floored(sites.p), sites.t
+        S = np.sqrt(p)
+        single = single and linalg.is_well_conditioned(self.K, p)
+        K = self.K_single if single else self.K
+        L = linalg.cholesky_B(K, S, self.room("factor", K.dtype))
+        alpha = sites.alpha + t - S * linalg.solve(L, S * linalg.symv(self.K, t))
+        h = linalg.symv(self.K, alpha)
+        X = linalg.triangular_inverse(L, self.room(f"inverse {self._turn}", K.dtype))
+        c = np.einsum("ij,ij->j", X, X).astype(float)  # diag B⁻¹
+        a = linalg.posterior_diagonal(self.K, c, p, S, L)
+        lam = a / c
+        terms = self.tilt(h - lam * alpha, lam)  # [CG2005, eq. 26]
+        return State(p, S, L, X, alpha, h, a, c, lam, terms, *_ask(terms, alpha, p, a))
+
+    def covariance(self, state: State) -> linalg.SiteCovariance:
+        """Return A, an old one where the step that it gives is good enough to finish."""
+        if self.A is None or 0.1 * self.A_residual * state.residual > self.tol:
+            Binv = linalg.gram_of_columns(state.X, state.X)
+            self._turn = 1 - self._turn  # A keeps the matrix
+            room = self.room("squared", Binv.dtype)
+            self.A = linalg.SiteCovariance(Binv, state.p, state.S, state.a, room)
+            self.A_residual = state.residual
+        return self.A
+
+    def newton(self, state: State) -> Sites | None:
+        """Return sites after Newton steps on a model of the posterior, None if they do not help.
+
+        In the model h moves by A z exactly, and λ to first order in the change of p.
+        """
+        A = self.covariance(state)
+        expected = 0.1 * state.residual**2
+        p, z = state.p, np.zeros_like(state.p)
+        lam, terms = state.lam, state.terms
+        p_new, gap, residual = state.p_new, state.slope_gap, state.residual
+        best = None
+        for _ in range(ROUNDS):
+            dp, dz = _newton_step(A, state.c, lam, terms, p_new - p, gap, min(0.1, residual))
+            p, z = np.maximum(p + dp, 0.1 * p), z + dz
+            g = linalg.symv(
+                self.K, z - state.S * linalg.solve(state.L, state.S * linalg.symv(self.K, z))
+            )
+            x = A.others_squared_times(p - state.p) / state.c**2
+            lam = np.where(x > 0, state.lam / (1.0 + x / state.lam), state.lam - x)
+            alpha = state.alpha + z - state.p * g
+            terms = self.tilt(state.h + g - lam * alpha, lam)
+            p_new, gap, new = _ask(terms, alpha, p, lam / (1.0 + p * lam))
+            if not new < 0.7 * residual:
+                break
+            residual = new
+            t = z + gap + (p_new - state.p) * g
+            best = Sites(p_new, t, state.alpha, max(expected, residual), True)
+            if residual <= max(expected, 0.1 * self.tol):
+                break
+        return best
+
+
+def _newton_step(A: linalg.SiteCovariance, c, lam, terms: Terms, p_gap, slope_gap, rtol):
+    """Return the changes of p and of z that close the gaps to first order."""
+    D, L3, L4 = terms.shrink, terms.d3, terms.d4
+
+    def respond(dp, slope_gap, p_gap):
+        dlam = -A.others_squared_times(dp) / c**2
+        dz = slope_gap + 0.5 * L3 * dlam / D
+        dh = A.times(dz)
+        return p_gap - (L3 * (dh / D - lam * dz) + 0.5 * L4 * dlam) / D**2, dz
+
+    scale = A.diagonal
+    rhs, _ = respond(np.zeros_like(lam), slope_gap, p_gap)
+    u = linalg.conjugate_residuals(
+        lambda u: u - scale * respond(u / scale, 0.0, 0.0)[0], scale * rhs, rtol
+    )
+    dp = u / scale
+    return dp, respond(dp, slope_gap, p_gap)[1]

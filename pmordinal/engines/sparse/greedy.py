@@ -1,0 +1,82 @@
+"""The choice of basis rows, one after the other [Srijith2012, section 4]."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.linalg import blas
+
+from pmordinal.engines.sparse.filtering import LEAST_VARIANCE
+from pmordinal.gram import Gram
+from pmordinal.likelihood import OrdinalLikelihood
+
+BLOCK = 25_000  # entries of a block of rows × basis
+
+
+class Greedy:
+    """The basis as it grows, and the posterior of all rows: n × s numbers [Srijith2012, Algorithm 1].
+
+    Parameters
+    ----------
+    gram : Gram
+    y : ndarray of int, shape (n,)
+    likelihood : OrdinalLikelihood
+    s : int
+    """
+
+    def __init__(self, gram: Gram, y: np.ndarray, likelihood: OrdinalLikelihood, s: int):
+        self.gram, self.y, self.likelihood, self.s = gram, y, likelihood, s
+        self.basis = np.empty(0, dtype=np.intp)
+        self.outside = np.arange(y.size)
+        self.mean, self.var = np.zeros(y.size), gram.diagonal.copy()
+        self.V = np.empty((y.size, s), order="F")  # columns c_t √ν_t: A = K − V Vᵀ
+
+    def grow(self, working_set: int, rng: np.random.Generator) -> Iterator[tuple[int, float]]:
+        """Include rows until the basis is full; yield its size and NLP after each."""
+        while self.basis.size < self.s:
+            k = min(working_set, self.outside.size)
+            J = rng.choice(self.outside, k, replace=False, shuffle=False)  # step 2
+            A = self._columns(J)
+            terms = self.likelihood.tilted(self.y[J], self.mean[J], self.var[J])
+            gamma, nu = terms.d1, terms.curvature  # [Srijith2012, eq. 5]
+            nlp = self._scores(J, A, gamma, nu)  # step 3
+            best = int(nlp.argmin())  # step 4
+            self._include(J[best], A[:, best], gamma[best], nu[best])  # step 5
+            yield self.basis.size, float(nlp[best])
+
+    def _columns(self, J: np.ndarray) -> np.ndarray:
+        """Columns of the posterior covariance, shape (n, k), at O(n |u| k)."""
+        V = self.V[:, : self.basis.size]
+        A = np.asfortranarray(self.gram.columns(J))
+        if not A.flags.writeable:
+            A = A.copy(order="F")
+        return blas.dgemm(-1.0, V, V[J], beta=1.0, c=A, trans_b=1, overwrite_c=1) if V.size else A
+
+    def _scores(self, J, A, gamma, nu) -> np.ndarray:
+        """NLP on the rows outside the basis and the candidate, for every candidate [eq. 3]."""
+        total = np.zeros(J.size)
+        for rows in blocks_of(self.outside, 4 * J.size):
+            total += self._log_prob(rows[:, None], A[rows], gamma, nu).sum(0)
+        own = A[J, np.arange(J.size)]
+        total -= self._log_prob(J, own, gamma, nu)
+        return -total / (self.outside.size - 1)
+
+    def _log_prob(self, rows, a, gamma, nu) -> np.ndarray:
+        mean = self.mean[rows] + a * gamma
+        floor = LEAST_VARIANCE * self.gram.diagonal[rows]
+        var = np.maximum(self.var[rows] - a * a * nu, floor)
+        return self.likelihood.log_tilted(self.y[rows], mean, var)
+
+    def _include(self, j: int, c: np.ndarray, gamma: float, nu: float) -> None:
+        self.V[:, self.basis.size] = v = c * np.sqrt(nu)
+        self.mean += gamma * c
+        self.var -= v * v
+        np.maximum(self.var, LEAST_VARIANCE * self.gram.diagonal, out=self.var)
+        self.basis = np.append(self.basis, j)
+        self.outside = self.outside[self.outside != j]
+
+
+def blocks_of(rows: np.ndarray, width: int) -> Iterator[np.ndarray]:
+    """Yield `rows` in blocks of at most BLOCK entries when each has `width`."""
+    size = max(1, BLOCK // width)
+    for i in range(0, rows.size, size):
+        yield rows[i : i + size]

@@ -1,0 +1,220 @@
+"""A model's log density taken apart: all surgery on the graph of a model is here.
+
+One node of the graph runs the engine (or, in a `latent_model`, makes the latent function); around it are
+hyperparameters, their priors and transforms, a hundred operations on a few numbers.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+from pymc.blocking import DictToArrayBijection, RaveledVars
+from pymc.pytensorf import join_nonshared_inputs
+from pymc.vartypes import discrete_types
+from pytensor.compile.mode import Mode
+from pytensor.graph import Apply
+from pytensor.graph.replace import graph_replace
+from pytensor.graph.traversal import ancestors
+
+from pmordinal.model.compile import NumpyLinker
+from pmordinal.model.latent.hsgp_ops import BasisValues
+from pmordinal.model.latent.process_ops import ProcessValues
+from pmordinal.model.marginal import check_model
+from pmordinal.model.observed import observed_labels
+from pmordinal.model.ops.evidence import OrdinalEvidence
+from pmordinal.model.problem import Problem
+from pmordinal.results.datatree import Training
+
+# For a hundred runs rewriting the graph takes longer than it saves. PyTensor's own interpreter takes three milliseconds
+# more a call, which makes fits with several starts up to a half slower.
+PLAIN = Mode(linker=NumpyLinker(), optimizer="merge")
+
+type Function = Callable[..., Any]
+
+
+class Density:
+    """The log density of a model, and functions of its raveled unconstrained hyperparameters.
+
+    Parameters
+    ----------
+    model : pm.Model
+        With one `MarginalOrdinal` likelihood.
+    priors : bool
+        Whether the log prior counts, with the Jacobian of the transforms.
+
+    Attributes
+    ----------
+    problem : Problem
+        The model's, with the labels that it observes.
+    initial : dict
+        Where the model starts, by the names of its unconstrained variables.
+    discrete : list of str
+        Names of the variables that are whole numbers.
+    """
+
+    def __init__(self, model: pm.Model, priors: bool = True):
+        self.model = check_model(model)
+        self._total = (
+            model.logp(jacobian=True)
+            if priors
+            else model.logp(vars=model.observed_RVs, jacobian=False)
+        )
+        self._node = find_evidence(self._total)
+        self.problem = find_problem(self._node)
+        self.initial = model.initial_point(random_seed=0)
+        self.discrete = [v.name for v in model.value_vars if v.dtype in discrete_types]
+        named = model.unobserved_value_vars
+        self._names = [v.name for v in named]
+        self._named = _quiet(
+            model.compile_fn(named, inputs=model.value_vars, mode=PLAIN, point_fn=False)
+        )
+
+    def with_gradient(self, problem: Problem) -> Function:
+        """Return log density and gradient as a function, with `problem` in the place of the model's own."""
+        node, values = self._node, self.model.value_vars
+        other = OrdinalEvidence(problem).make_node(*node.inputs)
+        total = graph_replace([self._total], {node.outputs[0]: other.outputs[0]})[0]
+        parts = cast(list, pytensor.grad(total, values, disconnected_inputs="ignore"))
+        # PyTensor differentiates by whole numbers as if there were others between them
+        parts = [
+            pt.zeros_like(g) if v.name in self.discrete else g
+            for v, g in zip(values, parts, strict=True)
+        ]
+        gradient = pt.concatenate([pt.zeros(0), *(pt.flatten(g) for g in parts)])
+        # for the optimiser, whatever floatX is
+        return self._function([total, pt.cast(gradient, "float64")], PLAIN)
+
+    def parts(self, mode: Mode = PLAIN) -> Function:
+        """Return what is around the evidence as a function: log prior, covariance's values, thresholds, noise."""
+        nothing = pt.constant(0.0, dtype="float64")
+        log_prior = graph_replace([self._total], [(self._node.outputs[0], nothing)])
+        return self._function([*log_prior, *self._node.inputs[:-1]], mode)
+
+    def _function(self, outputs: list, mode: Mode) -> Function:
+        joined = pt.dvector()
+        if self.model.value_vars:  # there are none where everything is fixed
+            outputs, joined = join_nonshared_inputs(
+                point=self.initial,
+                inputs=self.model.value_vars,
+                outputs=outputs,
+                make_inputs_shared=False,
+            )
+        return _function([joined], outputs, mode)
+
+    def unconstrained(self, rv, value: np.ndarray, point: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return a variable's value on its unconstrained scale, where the variables before it are at `point`."""
+        moved = pt.as_tensor(value)
+        transform = self.model.rvs_to_transforms[rv]
+        if transform is not None:
+            values = {v: pt.constant(point[v.name], dtype=v.dtype) for v in self.model.value_vars}
+            inputs = self.model.replace_rvs_by_values(rv.owner.inputs)
+            moved = transform.forward(moved, *graph_replace(inputs, values, strict=False))
+        return _quiet(moved.eval)(mode=PLAIN)
+
+    def ravel(self, point: Mapping[str, np.ndarray]) -> RaveledVars:
+        """Return the unconstrained hyperparameters in one vector."""
+        return DictToArrayBijection.map({v.name: point[v.name] for v in self.model.value_vars})
+
+    def named_values(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        """Return every unobserved variable of the model by name, in its own units."""
+        how = self.ravel(self.initial).point_map_info
+        point = DictToArrayBijection.rmap(RaveledVars(x, how))
+        values = self._named(*(point[v.name] for v in self.model.value_vars))
+        slots = {v.name for v in self.model.value_vars} - {v.name for v in self.model.free_RVs}
+        return {
+            k: np.asarray(v) for k, v in zip(self._names, values, strict=True) if k not in slots
+        }
+
+
+def _function(inputs: list, outputs: list, mode: Mode = PLAIN) -> Function:
+    # floatX may be single: so inputs may be cast down
+    options: dict[str, Any] = {"on_unused_input": "ignore", "allow_input_downcast": True}
+    return _quiet(pytensor.function(inputs, outputs, mode=mode, **options))
+
+
+def _quiet(function: Function) -> Function:
+    """Return a function that does not warn: what overflows in it is seen in its results."""
+
+    def quietly(*inputs, **options):
+        with np.errstate(all="ignore"):
+            return function(*inputs, **options)
+
+    return quietly
+
+
+def of_variables(variables: Sequence, outputs: list) -> Callable[[Sequence], list[np.ndarray]]:
+    """Return expressions of a model as a function of the values of some of its variables."""
+    free = {v: v.type(v.name) for v in variables}
+    run = _function(list(free.values()), graph_replace(outputs, free, strict=False))
+
+    def at(point: Sequence) -> list[np.ndarray]:
+        return run(*(np.asarray(x, dtype=v.dtype) for x, v in zip(point, free, strict=True)))
+
+    return at
+
+
+def find_evidence(graph) -> Apply:
+    """Return the node of the engine's Op in a model's log density."""
+    nodes = _nodes(graph, OrdinalEvidence)
+    if len(nodes) != 1:
+        raise ValueError(
+            f"the model has {len(nodes)} MarginalOrdinal likelihoods and fit needs one: build it with "
+            "pmo.gp_model or pmo.MarginalOrdinal (a linear predictor: cov_func=pm.gp.cov.Linear), or use "
+            "pm.sample or pm.find_MAP"
+        )
+    return nodes[0]
+
+
+def find_problem(node: Apply) -> Problem:
+    """Return the problem of an engine's Op, with the labels that the model observes."""
+    problem: Problem = cast(OrdinalEvidence, node.op).problem
+    return replace(problem, labels=observed_labels(problem.labels, node.inputs[-1]))
+
+
+def training_data(model: pm.Model, problem: Problem) -> Training:
+    """Return the data of a problem, with the names that the model gives its rows."""
+    index = np.asarray(model.coords.get("obs", np.arange(len(problem.X))))
+    return Training(problem.X, problem.y, problem.labels, problem.features, problem.link, index)
+
+
+def engine_parameters(model: pm.Model, problem: Problem) -> list:
+    """Return what a model's engine takes, as expressions: covariance's values, thresholds, noise."""
+    for rv in model.observed_RVs:
+        if _nodes(model.logp(vars=[rv]), OrdinalEvidence):
+            return rv.owner.inputs[1 : len(problem.kernel.parameters) + 3]
+    raise AssertionError("find_problem has found it")
+
+
+def is_latent(model: pm.Model) -> bool:
+    """Tell whether a model is a `latent_model`."""
+    return bool(_latent_nodes(model))
+
+
+def find_latent(model: pm.Model) -> Apply:
+    """Return the node that gives a `latent_model` its latent values."""
+    if nodes := _latent_nodes(model):
+        return nodes[0]
+    raise ValueError("the model has no latent function in it: build it with pmo.latent_model")
+
+
+def latent_parameters(model: pm.Model) -> tuple[list, list]:
+    """Return thresholds, noise and what continues the function, and the free variables they come from."""
+    node = find_latent(model)
+    values = node.inputs[3].owner.inputs if isinstance(node.op, ProcessValues) else node.inputs
+    outputs = [*model["y"].owner.inputs[2:4], *values]
+    above = set(ancestors(outputs))
+    return outputs, [v for v in model.free_RVs if v in above]
+
+
+def _latent_nodes(model: pm.Model) -> list[Apply]:
+    return _nodes(model["f"], ProcessValues, BasisValues) if "f" in model.named_vars else []
+
+
+def _nodes(graph, *ops: type) -> list[Apply]:
+    """Return the nodes of some Ops in a graph."""
+    owners = dict.fromkeys(v.owner for v in ancestors([graph]))
+    return [node for node in owners if node is not None and isinstance(node.op, ops)]

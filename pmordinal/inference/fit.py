@@ -1,0 +1,97 @@
+"""Point estimates: the hyperparameters that maximise an engine's objective plus their log prior."""
+
+import numpy as np
+import pymc as pm
+
+from pmordinal import checks
+from pmordinal.inference.semisupervised.fit import fit_semisupervised
+from pmordinal.inference.supervised import fit_supervised
+from pmordinal.results.fit import OrdinalFit
+
+
+def fit(
+    model: pm.Model,
+    objective: str | None = None,
+    starts: int = 1,
+    progressbar: bool = True,
+    *,
+    priors: bool = True,
+    start: dict | None = None,
+    seed: int | np.random.Generator | None = None,
+    max_evaluations: int = 500,
+    optimize: bool = True,
+    semisupervised: bool = False,
+    proportions=None,
+) -> OrdinalFit:
+    """Return the fit of an ordinal Gaussian process at its best hyperparameters.
+
+    Parameters
+    ----------
+    model : pm.Model
+        From `gp_model`, or any model with a `MarginalOrdinal` likelihood.
+    objective : str, optional
+        What to maximise instead of the model's own objective.
+    starts : int
+        Starting points. The first is the papers' (noise 1, κ = 1/d, b_1 = −1, Δ = 2/r); the others
+        are scattered around it, and the best optimum wins.
+    progressbar : bool
+        Show the progress.
+    priors : bool
+        Maximise the posterior density of the unconstrained (log, ordered) hyperparameters: type-II
+        maximum a posteriori. False leaves the priors out: evidence maximisation.
+    start : dict, optional
+        Values to start from, by variable name, in the variables' own units.
+    seed : int or Generator, optional
+        For the scattered starts.
+    max_evaluations : int
+        Evaluations of the objective, for each start.
+    optimize : bool
+        False stays at `start`: the posterior at hyperparameters that you give.
+    semisupervised : bool
+        Learn from the rows without a label too, by matching their class proportions; see
+        `fit_semisupervised`. Else they are marginalised, which leaves the fit as if they were not
+        there.
+    proportions : array_like, shape (r,), optional
+        Class proportions of the unlabelled rows; default is those of the labels. Only with
+        `semisupervised`.
+
+    Returns
+    -------
+    OrdinalFit
+        A `SemiSupervisedFit` if `semisupervised`.
+
+    Examples
+    --------
+    >>> import pmordinal as pmo
+    >>> X, y = np.linspace(0, 3, 12), [1, 1, 1, 1, 2, 2, 1, 2, 3, 3, 3, 3]
+    >>> result = pmo.fit(pmo.gp_model(X, y), progressbar=False)
+    >>> result.predict([[0.0], [3.0]], kind="class")
+    array([1, 3])
+    """
+    starts = checks.integer("starts", starts, minimum=1)
+    max_evaluations = checks.integer("max_evaluations", max_evaluations, minimum=1)
+    if semisupervised:
+        return fit_semisupervised(
+            model,
+            objective,
+            starts,
+            progressbar,
+            priors=priors,
+            start=start,
+            seed=seed,
+            max_evaluations=max_evaluations,
+            proportions=proportions,
+        )
+    if proportions is not None:
+        raise ValueError("proportions are those of the unlabelled rows: pass semisupervised=True")
+    return fit_supervised(
+        model,
+        objective,
+        starts,
+        progressbar,
+        priors=priors,
+        start=start,
+        seed=seed,
+        max_evaluations=max_evaluations,
+        optimize=optimize,
+    )

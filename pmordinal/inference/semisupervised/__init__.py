@@ -1,0 +1,1 @@
+"""Learning from rows without a label, by matching their class proportions."""

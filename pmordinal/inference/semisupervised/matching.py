@@ -1,0 +1,73 @@
+"""The objective of a fit that counts the labels of its unlabelled rows [SSGPOR, eq. 7]."""
+
+from dataclasses import dataclass, field, fields
+from typing import Self
+
+import numpy as np
+
+from pmordinal.engines.objectives import OBJECTIVES
+from pmordinal.linalg.threads import blas_threads
+from pmordinal.model.memory import Found
+from pmordinal.model.problem import Problem
+from pmordinal.posterior import Gradient, Posterior
+
+
+@dataclass(eq=False)
+class Matching:
+    """Labels of the unlabelled rows and their weight: what changes between two θ steps.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (m, d)
+    codes : ndarray of int, shape (m,)
+    weight : float
+        λ; at zero the rows do not count.
+    """
+
+    rows: np.ndarray
+    codes: np.ndarray
+    weight: float = 0.0
+
+    def term(self, posterior: Posterior) -> tuple[float, Gradient]:
+        """Return λ (n_l/n_u) Σ log p(q_i | x_i) [SSGPOR, eqs. 5 and 7], and its exact gradient."""
+        likelihood = posterior.likelihood
+        mean, var, pullback = posterior.latent_with_pullback(self.rows)
+        terms = likelihood.tilted(self.codes, mean, var)
+        scale = self.weight * posterior.y.size / len(self.rows)
+        by_var = 0.5 * (terms.d1**2 - terms.curvature)
+        moved = pullback(scale * terms.d1, scale * by_var)
+        direct = Gradient(
+            [np.zeros_like(g) for g in moved.parameters],
+            scale * likelihood.threshold_gradient(self.codes, terms.upper[0], terms.lower[0]),
+            scale * float(terms.log_noise[0].sum()),
+        )
+        return scale * float(terms.value.sum()), direct + moved
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedProblem(Problem):
+    """A problem whose objective counts the labels of its unlabelled rows."""
+
+    matching: Matching = field(kw_only=True)
+
+    @classmethod
+    def of(cls, problem: Problem) -> Self:
+        """Return `problem` with unlabelled rows that do not count yet."""
+        known = {f.name: getattr(problem, f.name) for f in fields(Problem)}
+        known |= {"is_optimised": True, "found": Found()}
+        codes = np.zeros(len(problem.unlabeled), dtype=np.int64)
+        return cls(**known, matching=Matching(problem.unlabeled, codes))
+
+    def loosened(self) -> Self:
+        """Return the problem as it is: predictions are not stationary in the sites."""
+        return self
+
+    def evaluate(self, values, thresholds, noise, y, memory=None) -> tuple[float, Gradient]:
+        """Return the objective with the matching term, and its gradient."""
+        if self.matching.weight == 0.0:
+            return super().evaluate(values, thresholds, noise, y, memory)
+        with blas_threads(len(self.X)):
+            posterior = self.posterior(values, thresholds, noise, y)
+            term, slope = self.matching.term(posterior)
+            value, gradient = OBJECTIVES[self.objective](posterior)
+        return value + term, gradient + slope

@@ -1,0 +1,73 @@
+"""The hyperparameters that maximise an engine's objective plus their log prior, from labelled rows alone."""
+
+import time
+
+import numpy as np
+import pymc as pm
+
+from pmordinal import checks
+from pmordinal.errors import ConvergenceWarning, warn
+from pmordinal.inference.optimise import Run, Target
+from pmordinal.inference.progress import progress_bar
+from pmordinal.inference.record import record
+from pmordinal.linalg.threads import blas_threads
+from pmordinal.results.fit import FitStatus, OrdinalFit
+
+
+def fit_supervised(
+    model: pm.Model,
+    objective: str | None,
+    starts: int,
+    progressbar: bool,
+    *,
+    priors: bool,
+    start: dict | None,
+    seed: int | np.random.Generator | None,
+    max_evaluations: int,
+    optimize: bool = True,
+) -> OrdinalFit:
+    """Return the fit at the best hyperparameters; see `fit`."""
+    began = time.perf_counter()
+    target = Target(model, objective, priors)
+    points = target.starting_points(starts, start or {}, checks.generator("seed", seed))
+    n = len(target.problem.X)
+    with blas_threads(n), progress_bar(progressbar) as progress:
+        task = progress.add_task("fit", total=None, info="")
+
+        def report(text: str) -> None:
+            progress.update(task, info=text)
+
+        runs: list[Run] = []
+        for point in points:
+            run = target.climb(point, max_evaluations, report) if optimize else target.stay(point)
+            runs.append(run)
+            if runs[-1].interrupted:
+                break
+    best = best_of(runs, target.problem.objective)
+    message, interrupted = best.message, runs[-1].interrupted
+    if interrupted and best is not runs[-1]:
+        message = f"interrupted in start {len(runs)} of {starts}: the best of those before is kept"
+    status = FitStatus(
+        converged=best.converged and not interrupted,
+        evaluations=sum(run.evaluations for run in runs),
+        iterations=sum(run.iterations for run in runs),
+        seconds=time.perf_counter() - began,
+        message=message,
+        objectives=tuple(run.value for run in runs),
+        interrupted=interrupted,
+        seed=checks.seed_number(seed),
+    )
+    if not status.converged:
+        warn(f"fit did not converge: {message}", ConvergenceWarning)
+    return record(target, best, status)
+
+
+def best_of(runs: list[Run], objective: str) -> Run:
+    """Return the run that got highest; raise if none found a finite objective."""
+    best = max(runs, key=lambda run: run.value)
+    if not np.isfinite(best.value):
+        raise ValueError(
+            f"the {objective} is not finite where the fit starts: give other values with start=, or check that the "
+            "covariance is positive and of sensible size"
+        )
+    return best

@@ -1,0 +1,1 @@
+"""Models of the latent function itself, for full MCMC."""

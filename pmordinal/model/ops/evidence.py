@@ -1,0 +1,123 @@
+"""An engine's objective as a PyTensor Op, and draws of the latent function from its prior.
+
+The objective is one Op whose later outputs are the gradients of the first, so that value and gradient are computed
+together, once. Second derivatives are refused rather than taken as zero.
+"""
+
+from math import isfinite
+
+import numpy as np
+import pytensor.tensor as pt
+
+from pmordinal.gram import Gram
+from pmordinal.linalg import factor_psd
+from pmordinal.model.memory import Chains
+from pmordinal.model.ops.problem_op import ProblemOp, ValueWithGradient
+from pmordinal.model.problem import Problem
+from pmordinal.model.unsupported import refuse_pointwise_density, refuse_predictive_draws
+
+
+class PriorLatent(ProblemOp):
+    """A draw f = R z of the Gaussian process at the training rows, R Rᵀ = K, from white noise z.
+
+    Parameters
+    ----------
+    problem : Problem
+    """
+
+    def make_node(self, z, *values):
+        """Take white noise and the kernel's parameters."""
+        z, *values = (pt.cast(pt.as_tensor(x), "float64") for x in (z, *values))
+        return self.node([z, *values], [z.type()])
+
+    def prepare_node(self, node, storage_map, compute_map, impl):
+        """Refuse what would need draws given the data."""
+        refuse_predictive_draws()
+        super().prepare_node(node, storage_map, compute_map, impl)
+
+    def infer_shape(self, node, shapes):
+        """Give the output the shape of the noise."""
+        return [shapes[0]]
+
+    def perform(self, node, inputs, outputs):
+        """Factorise the covariance matrix, singular or not, and colour the noise."""
+        z, *values = inputs
+        R = factor_psd(Gram(self.problem.kernel, self.problem.X, values).matrix)
+        outputs[0][0] = R @ z[: R.shape[1]]
+
+
+class OrdinalEvidence(ProblemOp, ValueWithGradient):
+    """An engine's objective as a function of kernel parameters, thresholds and noise.
+
+    Parameters
+    ----------
+    problem : Problem
+        Data, covariance, engine and objective.
+    """
+
+    def __init__(self, problem: Problem):
+        super().__init__(problem)
+        self.n_differentiable = len(problem.kernel.parameters) + 2
+
+    def make_node(self, *inputs):
+        """Take the kernel's parameters, the thresholds, the noise and the class codes."""
+        *floats, y = inputs
+        floats = [pt.cast(pt.as_tensor(x), "float64") for x in floats]
+        y = pt.as_tensor(y)
+        if not y.type.dtype.startswith("float"):  # of those `perform` sees whether they are whole
+            y = pt.cast(y, "int64")
+        outputs = [pt.scalar(dtype="float64"), *(x.type() for x in floats)]
+        return self.node([*floats, y], outputs)
+
+    def infer_shape(self, node, shapes):
+        """Give each gradient its input's shape."""
+        return [(), *shapes[: self.n_differentiable]]
+
+    def prepare_node(self, node, storage_map, compute_map, impl):
+        """Begin without memory: a function does not depend on those compiled before it."""
+        refuse_pointwise_density()
+        super().prepare_node(node, storage_map, compute_map, impl)
+        node.tag.chains = Chains()
+
+    def perform(self, node, inputs, outputs):
+        """Run the engine; where it breaks down, or a code is no class, the value is −∞, which samplers reject."""
+        *values, thresholds, noise, y = inputs
+        problem, results = self.problem, None
+        if y.shape != (len(problem.X),):
+            raise ValueError(
+                f"the model has {len(problem.X)} labelled rows, got {y.size} class codes"
+            )
+        codes = _codes(y, thresholds.size + 1)
+        usable = noise > 0 and _usable(inputs[:-1]) and (thresholds[1:] > thresholds[:-1]).all()
+        if usable and codes is not None:
+            try:
+                with np.errstate(all="ignore"):  # what overflows is found below, and rejected
+                    memory = None if problem.is_optimised else node.tag.chains.mine()
+                    value, gradient = problem.evaluate(values, thresholds, noise, codes, memory)
+            except (np.linalg.LinAlgError, ArithmeticError):  # overflow, or noise² = 0
+                pass
+            else:
+                parts = [*gradient.parameters, gradient.thresholds, gradient.log_noise / noise]
+                if _usable([value, *parts]):
+                    results = parts
+        outputs[0][0] = np.asarray(-np.inf if results is None else value, dtype="float64")
+        for k, x in enumerate(inputs[:-1]):
+            part = np.zeros(x.shape) if results is None else results[k]
+            outputs[k + 1][0] = np.array(part, dtype="float64").reshape(
+                x.shape
+            )  # others write into it
+
+
+def _usable(arrays) -> bool:
+    """Tell whether all numbers are finite; there are few of them."""
+    return all(isfinite(x) for a in arrays for x in np.ravel(a).tolist())
+
+
+def _codes(y: np.ndarray, n_classes: int) -> np.ndarray | None:
+    """Return class codes as whole numbers; None if one of them is no class."""
+    if not ((y >= 0) & (y < n_classes)).all():
+        return None
+    if y.dtype == np.int64:
+        return y
+    codes = y.astype(np.int64)
+    return codes if np.array_equal(codes, y) else None

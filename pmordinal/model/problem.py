@@ -1,0 +1,146 @@
+"""All that an engine's objective needs besides the parameters, and how it is evaluated."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
+
+from pmordinal.data.features import Features
+from pmordinal.data.labels import Labels
+from pmordinal.engines import Engine
+from pmordinal.engines.objectives import OBJECTIVES
+from pmordinal.gram import Gram, Kernel
+from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.linalg.threads import blas_threads
+from pmordinal.links import Link
+from pmordinal.model.memory import Found, Memory
+from pmordinal.posterior import Gradient, Posterior
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """All that an evidence needs besides the parameters: data, engine, objective, names.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Lowered covariance.
+    X : ndarray, shape (n, d)
+        Labelled rows, in the units of the kernel.
+    labels : Labels
+        The training labels and what they are called.
+    features : Features
+        How the user's table becomes rows.
+    engine : Engine
+    objective : str
+    link : Link
+    unlabeled : ndarray, shape (m, d)
+        Rows without a label.
+    scale_is_free : bool
+        Whether amplitude, noise and thresholds can be multiplied together: only priors hold them.
+    start : mapping of str to ndarray
+        Where to start optimising, by the names of the model's variables.
+    is_optimised : bool
+        Whether it is an optimiser that asks for the objective, rather than a sampler.
+    found : Found
+        The engine with what it has selected, and solutions to start from.
+    """
+
+    kernel: Kernel
+    X: np.ndarray
+    labels: Labels
+    features: Features
+    engine: Engine
+    objective: str
+    link: Link
+    unlabeled: np.ndarray
+    scale_is_free: bool = False
+    start: Mapping[str, np.ndarray] = field(default_factory=dict)
+    is_optimised: bool = False
+    found: Found = field(default_factory=Found, repr=False)
+
+    @property
+    def y(self) -> np.ndarray:
+        """Class codes of the labelled rows, shape (n,)."""
+        return self.labels.codes[self.labels.observed]
+
+    def _at(self, values, thresholds, noise) -> tuple[Gram, OrdinalLikelihood]:
+        # data may have changed since the model was built
+        if len(thresholds) != self.labels.n_classes - 1:
+            raise ValueError(
+                f"there are {len(thresholds)} thresholds for {self.labels.n_classes} classes: give one for each "
+                "border between two classes"
+            )
+        likelihood = OrdinalLikelihood(thresholds, float(noise), self.link)
+        return Gram(self.kernel, self.X, values), likelihood
+
+    def posterior(
+        self, values, thresholds, noise, y, loosely: bool = False, memory: Memory | None = None
+    ) -> Posterior:
+        """Run the engine at the given parameters, from where earlier solutions say.
+
+        Parameters
+        ----------
+        values, thresholds, noise, y
+            The parameters of the kernel and of the likelihood, and the class codes.
+        loosely : bool
+            Whether the objective is all that is asked for, and by a sampler: the engine then is no more exact than
+            that needs, once there are solutions enough to predict the next one.
+        memory : Memory, optional
+            What was found before; default is what anybody has found.
+        """
+        gram, likelihood = self._at(values, thresholds, noise)
+        engine = self.found.selected(lambda: self.engine.select(gram, y, likelihood))
+        memory = self.found.solutions(y) if memory is None else memory
+        scales = np.concatenate([*map(np.ravel, gram.values), [likelihood.noise]])
+        parameters = np.concatenate([np.arcsinh(1e3 * scales), thresholds])  # as good as logarithms
+        start, is_predicted = memory.predict(parameters)
+        if loosely and is_predicted:
+            engine = engine.loosened(self.objective, sampled=True)
+        posterior = engine(gram, y, likelihood, start)
+        if start is not None and not posterior.status.converged:  # it may have been a bad one
+            posterior = engine(gram, y, likelihood)
+        if posterior.status.converged:
+            missed = posterior.status.iterations > engine.fewest_iterations
+            memory.add(parameters, posterior.start, missed)
+        return posterior
+
+    def select(
+        self,
+        values,
+        thresholds,
+        noise,
+        y,
+        turn: int = 0,
+        report: Callable[[str], None] | None = None,
+    ) -> None:
+        """Let the engine choose at the given parameters what it holds fixed from now on."""
+        gram, likelihood = self._at(values, thresholds, noise)
+        self.found.engine = self.engine.select(gram, y, likelihood, turn, report)
+        self.found.solutions(y).results.clear()
+
+    def loosened(self) -> Self:
+        """Return the problem for an optimiser, its engine no more exact than the objective needs."""
+        engine = self.engine.loosened(self.objective)
+        return replace(self, engine=engine, is_optimised=True, found=Found())
+
+    def evaluate(
+        self, values, thresholds, noise, y, memory: Memory | None = None
+    ) -> tuple[float, Gradient]:
+        """Return the objective and its gradient.
+
+        A sampler starts each trajectory where it has been in the last one: results are kept for a while.
+        """
+        memory = self.found.solutions(y) if memory is None else memory.of(y)
+        key = b"".join(x.tobytes() for x in map(np.asarray, (*values, thresholds, noise)))
+        known = memory.recall(key)
+        if known is None:
+            with blas_threads(len(self.X)), memory.workspace:
+                loosely = not self.is_optimised
+                posterior = self.posterior(values, thresholds, noise, y, loosely, memory)
+                known = OBJECTIVES[self.objective](posterior)
+            if known[0] > 0.0 and not posterior.status.converged:
+                raise ArithmeticError("a log probability above zero")
+            memory.keep(key, known)
+        return known

@@ -1,0 +1,1 @@
+"""Predictors of the target's rank, made of grids."""

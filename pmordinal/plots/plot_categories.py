@@ -1,0 +1,85 @@
+"""Category probabilities along an attribute."""
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from pmordinal.plots.base import (
+    Places,
+    class_colours,
+    class_legend,
+    dodge,
+    ink_on,
+    label_right,
+    new_axes,
+)
+from pmordinal.results.effects import effects
+from pmordinal.results.fit import OrdinalFit, a_fit
+
+
+def plot_categories(
+    fit: OrdinalFit, feature, ax: Axes | None = None, *, stacked: bool | None = None, **kwargs
+) -> Axes:
+    """Draw the category probabilities along an attribute, with their intervals or stacked.
+
+    Parameters
+    ----------
+    fit : OrdinalFit
+    feature : str or sequence of str
+        A column of the training table, or several categorical ones to combine.
+    ax : Axes, optional
+        Where to draw.
+    stacked : bool, optional
+        Stack the probabilities from the lowest class up, without intervals. Default is to stack
+        for categorical attributes, and curves with bands for numeric ones.
+    **kwargs
+        For `effects`: ``at=`` holds other attributes fixed, which are averaged over else.
+
+    Returns
+    -------
+    Axes
+    """
+    names = [feature] if isinstance(feature, str) else list(feature)
+    table = effects(a_fit(fit), names, "probs", **kwargs)
+    ax = new_axes(ax, "Category probabilities")
+    places = Places.of(table, names)
+    if stacked is None:
+        stacked = places.ticks is not None
+    classes = fit.labels.class_names
+    colours = class_colours(len(classes))
+    if stacked:
+        drawn = _stack(ax, places, table["mean"].to_numpy().reshape(-1, len(classes)), colours)
+    else:
+        parts = [table[table["class"] == name] for name in classes]
+        drawn = [
+            places.draw(ax, part, colours[k], dodge(k, len(classes)))
+            for k, part in enumerate(parts)
+        ]
+    places.label(ax)
+    ax.set(ylim=(0, 1), ylabel="probability")
+    if stacked or places.ticks is not None:
+        class_legend(ax, drawn, classes, reverse=True)
+    else:
+        label_right(ax, [part["mean"].iloc[-1] for part in parts], classes, colours)
+    return ax
+
+
+def _stack(ax: Axes, places: Places, probs: np.ndarray, colours: list[str]) -> list:
+    """Draw the probabilities on top of each other and return what was drawn for each class."""
+    tops = probs.cumsum(1)
+    bottoms = tops - probs
+    drawn: list = []
+    for k, colour in enumerate(colours):
+        if places.ticks is None:
+            drawn.append(ax.fill_between(places.x, bottoms[:, k], tops[:, k], color=colour, lw=0))
+            continue
+        drawn.append(ax.bar(places.x, probs[:, k], 0.75, bottoms[:, k], color=colour))
+        for i in (probs[:, k] > 0.06).nonzero()[0]:
+            ax.text(
+                places.x[i],
+                0.5 * (bottoms[i, k] + tops[i, k]),
+                f"{probs[i, k]:.2f}",
+                ha="center",
+                va="center",
+                color=ink_on(colour),
+            )
+    return drawn

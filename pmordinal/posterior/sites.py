@@ -1,0 +1,215 @@
+"""Posteriors by Gaussian stand-ins for the labels: independent measurements of f, with precisions W.
+
+Given these the posterior of f is N(h, A), h = K α and A = (K⁻¹ + W)⁻¹; everything is expressed by B = I + W^½ K W^½, so
+K may be singular.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from pmordinal import linalg
+from pmordinal.likelihood.smoothing import Terms
+from pmordinal.linalg.workspace import empty
+from pmordinal.posterior.base import Gradient, LatentDraws, Posterior, Start
+
+
+@dataclass(frozen=True)
+class SiteReaction:
+    """What the motion of the sites adds to a gradient: by K, shape (n, n), thresholds, log noise."""
+
+    dK: np.ndarray
+    thresholds: np.ndarray
+    log_noise: float
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredPosterior(Posterior):
+    """Posterior whose latent function is Gaussian given measurements of it, of precisions W = `precision`.
+
+    Attributes
+    ----------
+    factor : ndarray, shape (s, s)
+        Lower Cholesky factor of B.
+    """
+
+    factor: np.ndarray = field(repr=False)
+
+    @classmethod
+    def restore(cls, support: np.ndarray, **fields: Any) -> Self:
+        """Return the posterior with these fields; the factor is computed again."""
+        K = fields["gram"].matrix
+        factor = linalg.cholesky_B(K, np.sqrt(fields["precision"]))
+        return cls(factor=factor, **fields)
+
+    @cached_property
+    def root_precision(self) -> np.ndarray:
+        """W^½, shape (n,)."""
+        return np.sqrt(self.precision)
+
+    @cached_property
+    def B_inverse(self) -> np.ndarray:
+        """B⁻¹ in full, shape (n, n)."""
+        return linalg.inverse(self.factor)
+
+    @cached_property
+    def B_inverse_diagonal(self) -> np.ndarray:
+        """The diagonal of B⁻¹, 1 − W A: the share of its cavity that each site leaves, shape (n,)."""
+        return np.diagonal(self.B_inverse).copy()
+
+    def measured_variance(self) -> np.ndarray:
+        """Return the variances A_ii of f at the training rows given the measurements, shape (n,)."""
+        K, c, W = self.gram.matrix, self.B_inverse_diagonal, self.precision
+        return linalg.posterior_diagonal(K, c, W, self.root_precision, self.factor)
+
+    def explain(self, k: np.ndarray) -> np.ndarray:
+        """Return L⁻¹ S k; see `Posterior`."""
+        return linalg.half_solve(self.factor, self.root_precision[:, None] * k)
+
+    def scatter(
+        self, alphas: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return one draw of N(K α, A) for each column α, shape (n, draws), and their log prior densities."""
+        K, S = self.gram.matrix, self.root_precision[:, None]
+        R = linalg.factor_psd(K)
+        z0 = rng.standard_normal((R.shape[1], alphas.shape[1]))
+        f0 = R @ z0
+        e = rng.standard_normal(f0.shape)
+        c = alphas - S * linalg.solve(self.factor, S * f0 + e)
+        f, z = f0 + K @ c, z0 + R.T @ c
+        return f, -0.5 * (z * z).sum(0) - 0.5 * R.shape[1] * np.log(2 * np.pi)
+
+
+@dataclass(frozen=True, eq=False)
+class SitePosterior(MeasuredPosterior):
+    """Gaussian approximation: a site of the precision W for each label, and its cavity."""
+
+    @cached_property
+    def variance(self) -> np.ndarray:
+        """Posterior variances A_ii, shape (n,)."""
+        return self.measured_variance()
+
+    @cached_property
+    def site_covariance(self) -> linalg.SiteCovariance:
+        """Products with A and A∘A."""
+        return linalg.SiteCovariance(
+            self.B_inverse.copy(order="F"), self.precision, self.root_precision, self.variance
+        )
+
+    @cached_property
+    def cavity(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of f_i without the i-th site [CG2005, App. B]."""
+        var = self.variance / self.B_inverse_diagonal  # no cancellation
+        return self.mean - var * self.alpha, var
+
+    @property
+    def start(self) -> Start:
+        """What the engine can start from next time."""
+        return Start(self.alpha, self.cavity)
+
+    @cached_property
+    def leave_one_out(self) -> Terms:
+        """Log p(y_i | y without i) from the cavities [Srijith2012, eq. 2], with derivatives."""
+        return self.likelihood.tilted(self.y, *self.cavity)
+
+    def left_out_probabilities(self) -> np.ndarray:
+        """Return the class probabilities of each training row without its own label, shape (n, r)."""
+        return self.likelihood.probabilities(*self.cavity)
+
+    def latent_with_pullback(
+        self, Xnew: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], Gradient]]:
+        """Return mean and variance of f at new rows, and the pullback of cotangents of both.
+
+        The pullback is exact: the sites move with the parameters. It costs O(n³ + n² m), and no
+        matrix of order m is formed.
+        """
+        values, alpha = self.gram.values, self.alpha
+        k, pull_cross = self.gram.kernel.matrix(values, self.gram.X, Xnew)
+        prior, pull_prior = self.gram.kernel.diagonal(values, Xnew)
+        S = self.root_precision
+        # (K + W⁻¹)⁻¹ k = S x, and x / S is the covariance of f at training rows with f at new ones
+        x = linalg.solve(self.factor, S[:, None] * k)
+        variance = prior - np.einsum("ij,ij->j", S[:, None] * x, k)
+        kept = variance > 0.0
+
+        def pullback(by_mean: np.ndarray, by_variance: np.ndarray) -> Gradient:
+            by_variance = np.where(kept, by_variance, 0.0)
+            along = x @ by_mean
+            moved = self.site_pullback(along / S, -((x * x) @ by_variance) / self.precision)
+            weighted = x * by_variance
+            dK = weighted @ x.T
+            dK *= S
+            dK *= S[:, None]
+            dK += moved.dK
+            v = -0.5 * S * along
+            dK += np.outer(v, alpha)
+            dK += np.outer(alpha, v)
+            weighted *= -2.0 * S[:, None]
+            weighted += np.outer(alpha, by_mean)
+            parts = zip(
+                self.gram.pullback(dK), pull_cross(weighted), pull_prior(by_variance), strict=True
+            )
+            return Gradient([a + b + c for a, b, c in parts], moved.thresholds, moved.log_noise)
+
+        return k.T @ alpha, np.where(kept, variance, 0.0), pullback
+
+    def draw(self, draws: int, rng: np.random.Generator) -> LatentDraws:
+        """Return independent draws of f at the training rows.
+
+        They are f = f₀ − K S B⁻¹ (S f₀ + e) + h with f₀ ~ N(0, K) and e ~ N(0, I), which never
+        inverts K. Densities are with respect to white noise z, f = R z and R Rᵀ = K, so that they
+        exist for singular K.
+        """
+        W = self.precision
+        f, log_prior = self.scatter(np.tile(self.alpha[:, None], draws), rng)
+        # q(f) = N(f; 0, K) Π exp(ν f − ½ W f²) / Z, ν = α + W h
+        nu = self.alpha + W * self.mean
+        log_Z = 0.5 * nu @ self.mean - 0.5 * linalg.log_det(self.factor)
+        log_q = log_prior + nu @ f - 0.5 * W @ (f * f) - log_Z
+        return LatentDraws(f.T, log_prior, log_q)
+
+    def evidence_dK(self, v: np.ndarray) -> np.ndarray:
+        """Return the lower triangle of −½ (K + W⁻¹)⁻¹ + ½ (v αᵀ + α vᵀ).
+
+        With v = ½ α it is the gradient of log N(0, K + W⁻¹) at the site means.
+        """
+        dK = empty(self.B_inverse.shape)
+        linalg.site_gradient(self.B_inverse, self.root_precision, v, self.alpha, dK)
+        return dK
+
+    def site_pullback(self, by_natural: np.ndarray, by_precision: np.ndarray) -> SiteReaction:
+        """Return what cotangents of the sites give, the sites being functions of the parameters.
+
+        Parameters
+        ----------
+        by_natural : ndarray, shape (n,)
+            By δη = δν − h δW, the change of the natural means ν = α + W h at a fixed mean h.
+        by_precision : ndarray, shape (n,)
+            By the precisions W.
+        """
+        raise NotImplementedError
+
+    def marginal_pullback(self, by_mean: np.ndarray, by_variance: np.ndarray) -> np.ndarray:
+        """Return dK for cotangents of the posterior means and variances, the sites held fixed.
+
+        dA = Mᵀ dK M and dh = Mᵀ dK α with M = (I + W K)⁻¹ = S B⁻¹ S⁻¹.
+
+        Parameters
+        ----------
+        by_mean, by_variance : ndarray, shape (n,)
+
+        Returns
+        -------
+        ndarray, shape (n, n)
+            Symmetric.
+        """
+        S, Binv = self.root_precision, self.B_inverse
+        dK = linalg.weighted_square(Binv, by_variance / self.precision)
+        dK *= S
+        dK *= S[:, None]
+        v = 0.5 * S * linalg.symv(Binv, by_mean / S)
+        return linalg.fill_upper(linalg.add_outer(dK, 1.0, v, self.alpha))

@@ -1,0 +1,390 @@
+"""A fit as one self-contained HTML file: data, parameters, curves, checks, rivals, how to repeat it."""
+
+import hashlib
+import platform
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from arviz_base import rc_context
+from matplotlib import pyplot as plt
+
+from pmordinal import modl
+from pmordinal.data import files
+from pmordinal.diagnostics.compare import compare
+from pmordinal.diagnostics.loo import loo
+from pmordinal.diagnostics.scoring import pointwise_means
+from pmordinal.modl.regression.ranking import ranking_table
+from pmordinal.plots import (
+    plot_calibration,
+    plot_categories,
+    plot_engines,
+    plot_latent,
+    plot_relevance,
+)
+from pmordinal.report.page import Section, code, columns, figure, heading, table, text, whole_page
+from pmordinal.results.fit import OrdinalFit, a_fit
+from pmordinal.results.summary import grid_table, outcome, parameters, status
+
+MOST_CURVES = 6  # attributes with a picture of their own
+MOST_PANELS = 12  # thresholds with a panel of their own
+MOST_ROWS = 40  # rows of a table
+LEAST_EXPECTED = 8  # labels shown that the others predict worst
+
+SCORES = {
+    "zero_one": "wrong class",
+    "absolute": "mean absolute error, in classes",
+    "macro_absolute": "the same, averaged over classes",
+    "nlp": "negative log probability",
+    "rps": "ranked probability score",
+    "kappa": "quadratic-weighted kappa",
+    "calibration": "calibration error",
+}
+COMPARED = {
+    "seconds": "seconds",
+    "evaluations": "evaluations",
+    "converged": "converged",
+    "log_evidence": "log evidence",
+    "log_evidence_correction": "its estimated correction",
+    "log_evidence_error": "its Monte-Carlo standard error",
+    "elpd_loo": "leave-one-out log score",
+    "se": "its standard error",
+    "k_hat": "k-hat of the latent draws",
+    "latent_mean": "latent means, largest distance in sd",
+    "latent_sd": "latent sd, largest log ratio",
+    "latent_wasserstein": "latent function, mean Wasserstein distance in sd",
+    "thresholds": "thresholds, largest distance",
+    "hyperparameters": "hyperparameters, largest log ratio",
+    "tv_mean": "class probabilities, mean total variation",
+    "tv_max": "class probabilities, largest total variation",
+}
+
+
+def write_report(
+    fit: OrdinalFit,
+    path: str | Path,
+    *,
+    target: str = "y",
+    others: Mapping[str, OrdinalFit] | None = None,
+    failures: Mapping[str, str] | None = None,
+    source: str | Path | None = None,
+    command: str | None = None,
+) -> None:
+    """Write an HTML report of a fit: one file, no script, nothing to download.
+
+    Parameters
+    ----------
+    fit : OrdinalFit
+    path : str or Path
+        Where to write; the file appears when it is complete.
+    target : str
+        What the labels are called.
+    others : mapping of str to OrdinalFit, optional
+        Fits of the same rows by other engines, to compare with.
+    failures : mapping of str to str, optional
+        Engines that could not fit these rows, and why.
+    source : str or Path, optional
+        The file of the data; its checksum is kept.
+    command : str, optional
+        How to make this report again.
+
+    Examples
+    --------
+    >>> import pmordinal as pmo, tempfile
+    >>> wine = pmo.datasets.wine()
+    >>> fit = pmo.fit(pmo.gp_model(wine[["temperature", "judge"]], wine["rating"]), progressbar=False)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pmo.write_report(fit, f"{folder}/report.html", target="rating")
+    ...     "Leave-one-out" in Path(f"{folder}/report.html").read_text("utf-8")
+    True
+    """
+    fit = a_fit(fit)
+    path = files.local(path)
+    files.target(path)  # fails before the work
+    with _own_figures():
+        html = _page(fit, target, dict(others or {}), dict(failures or {}), source, command)
+    with files.whole(path) as temporary:
+        temporary.write_text(html, encoding="utf-8", errors="backslashreplace")
+
+
+@contextmanager
+def _own_figures() -> Iterator[None]:
+    """Close the figures that are opened meanwhile, also those of a report that fails."""
+    before = set(plt.get_fignums())
+    try:
+        with plt.ioff():
+            yield
+    finally:
+        for number in set(plt.get_fignums()) - before:
+            plt.close(number)
+
+
+def _page(fit: OrdinalFit, target: str, others, failures, source, command) -> str:
+    repeat = _reproduce(fit, target, source, command)  # first, since it needs the source
+    rows = training_table(fit)
+    classes = pd.Index(fit.labels.class_names)
+    codes = pd.Categorical.from_codes(fit.posterior.y, categories=classes, ordered=True)
+    y = pd.Series(codes, name=target)
+    grids = modl.fit_grids(rows, y, progressbar=False)
+    ranking = ranking_table(grids)
+    score = loo(fit)
+    tiles = {
+        "labelled rows": f"{fit.posterior.y.size:,}",
+        "classes": str(fit.labels.n_classes),
+        "attributes": str(len(fit.features.columns)),
+        "log evidence": f"{fit.log_evidence:.2f}",
+        "leave-one-out log score": f"{score.elpd:.1f} ± {score.se:.1f}",
+        "fit": "converged" if status(fit) == "converged" else "not converged",
+    }
+    subtitle = (
+        f"Ordinal Gaussian process, engine {fit.engine}, {fit.posterior.likelihood.link.name} link"
+        + (f", data {Path(source).name}" if source else "")
+    )
+    sections = [
+        _data(fit, rows, target),
+        _parameters(fit),
+        _curves(fit, target, list(ranking.index)),
+        _calibration(fit, target),
+        _leave_one_out(fit, score, target),
+        _engines(fit, others, failures),
+        _modl(grids, ranking, target, fit.labels.class_names),
+        repeat,
+    ]
+    return whole_page(f"Ordinal regression of {target}", subtitle, tiles, sections)
+
+
+def training_table(fit: OrdinalFit) -> pd.DataFrame:
+    """Return the labelled rows of a fit in the user's units, categorical columns as they were."""
+    X = fit.features.untransform(fit.posterior.gram.X)
+    out: dict[str, Any] = {}
+    start = 0
+    for column in fit.features.columns:
+        block = X[:, start : start + len(column.names)]
+        start += len(column.names)
+        if column.levels is None:
+            out[column.name] = block[:, 0]
+        else:
+            levels = pd.Index(column.levels)
+            out[column.name] = pd.Categorical.from_codes(block.argmax(1), categories=levels)
+    return pd.DataFrame(out, index=fit.index)
+
+
+def _data(fit: OrdinalFit, rows: pd.DataFrame, target: str) -> Section:
+    counts = pd.DataFrame(
+        {"rows": fit.labels.counts, "share": [f"{c / len(rows):.1%}" for c in fit.labels.counts]},
+        index=pd.Index(fit.labels.class_names, name=target),
+    )
+    described = pd.DataFrame(
+        [_describe(values) for _, values in rows.items()],
+        index=pd.Index(rows.columns, name="attribute"),
+    ).dropna(axis=1, how="all")
+    unlabeled = len(fit.unlabeled)
+    said = f"{len(rows):,} rows with a label"
+    if unlabeled:
+        said += f", and {unlabeled:,} without one, which are kept apart and never dropped"
+    empty = [n for n, c in zip(counts.index, counts["rows"], strict=True) if c == 0]
+    notes = [text(f"{said}; classes from lowest to highest.")]
+    if empty:
+        notes.append(text(f"Nobody chose {', '.join(empty)}: they keep their place.", "soft"))
+    parts = (
+        *notes,
+        table(counts, bars="rows"),
+        heading("Attributes"),
+        _top(described, "attributes"),
+    )
+    return Section("data", "Data", parts)
+
+
+def _describe(values: pd.Series) -> dict[str, object]:
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        counts = values.value_counts(sort=False)
+        most = f"{counts.idxmax()} ({counts.max()} rows)"
+        return {"kind": f"{len(counts)} levels", "most frequent": most}
+    described = values.describe()
+    shown = {"mean": "mean", "std": "sd", "min": "smallest", "50%": "median", "max": "largest"}
+    return {"kind": "numeric"} | {name: described[key] for key, name in shown.items()}
+
+
+def _top(frame: pd.DataFrame, what: str, bars: str | None = None) -> str:
+    """Return the first rows of a table, saying how many there are."""
+    if len(frame) <= MOST_ROWS:
+        return table(frame, bars=bars)
+    caption = f"The first {MOST_ROWS} of {len(frame)} {what}."
+    return table(frame.head(MOST_ROWS), caption, bars)
+
+
+def _parameters(fit: OrdinalFit) -> Section:
+    values = parameters(fit)
+    cuts = {
+        k.removeprefix("threshold "): v for k, v in values.items() if k.startswith("threshold ")
+    }
+    rest = {k: v for k, v in values.items() if not k.startswith("threshold ")}
+    left = pd.DataFrame({"threshold": cuts}).rename_axis("between")
+    right = pd.DataFrame({"value": rest}).rename_axis("hyperparameter")
+    units = (
+        "in label units, counted from the middle class"
+        if "noise_fraction" in fit.point
+        else "in standard deviations of its prior, where the amplitude is one"
+    )
+    ending = pd.DataFrame({"": outcome(fit)})
+    parts = [
+        text(
+            "A label is the class between whose thresholds the latent function plus noise falls. "
+            f"The latent function is {units}; length-scales are in standard deviations of the attributes."
+        ),
+        columns([table(left)], [_top(right, "hyperparameters")]),
+        table(ending),
+    ]
+    if status(fit) != "converged":
+        parts.insert(0, text(f"This fit did not converge: {status(fit)}.", "warn"))
+    if fit.dims.get("lengthscale") is not None and fit.point["lengthscale"].ndim == 1:
+        size = (6.4, 1.2 + 0.3 * min(len(fit.features.names), 20))
+        drawn, ax = plt.subplots(figsize=size, layout="constrained")
+        plot_relevance(fit, ax, top=20)
+        parts.append(figure(drawn, "Relevance of the attributes: variance / length-scale²"))
+    return Section("parameters", "Thresholds and hyperparameters", tuple(parts))
+
+
+def _curves(fit: OrdinalFit, target: str, by_level: list[str]) -> Section:
+    shown = by_level[:MOST_CURVES]
+    parts = [
+        text(
+            f"The probability of each class of {target} along an attribute, averaged over the rows as they are in "
+            "all others; bands and bars are intervals of the posterior. Attributes in the order of MODL's ranking."
+        )
+    ]
+    size = (5.2, 3.4)
+    for name in shown:
+        blocks = []
+        for draw, caption in (
+            (plot_categories, f"P({target}) along {name}"),
+            (plot_latent, f"The latent function along {name}, and the thresholds"),
+        ):
+            drawn, ax = plt.subplots(figsize=size, layout="constrained")
+            draw(fit, name, ax=ax)
+            blocks.append([figure(drawn, caption)])
+        parts += [heading(name), columns(*blocks)]
+    if len(by_level) > len(shown):
+        rest = by_level[len(shown) :]
+        parts.append(
+            text(f"Not shown: {', '.join(rest[:20])}{' …' if len(rest) > 20 else ''}.", "soft")
+        )
+    return Section("curves", "Category curves", tuple(parts))
+
+
+def _calibration(fit: OrdinalFit, target: str) -> Section:
+    with rc_context({"plot.max_subplots": MOST_PANELS}):
+        drawn = plot_calibration(fit, seed=0).viz["figure"].item()
+    parts = (
+        text(
+            f"Where the model gives {target} ≤ k a probability, how often is it so? Each row is predicted without "
+            "its own label. The grey band is where the line would lie if the predictions were right."
+        ),
+        figure(drawn, "Observed against predicted frequency, threshold by threshold"),
+    )
+    return Section("calibration", "Calibration", parts)
+
+
+def _leave_one_out(fit: OrdinalFit, score, target: str) -> Section:
+    P = fit.posterior.left_out_probabilities()
+    y, names = fit.posterior.y, fit.labels.class_names
+    guess = P.argmax(1)
+    means = pointwise_means(P, y)
+    judged = pd.DataFrame(
+        {"value": {title: means[key] for key, title in SCORES.items() if key in means}}
+    ).rename_axis("score of the left-out rows")
+    crossed = np.zeros((len(names), len(names)), dtype=int)
+    np.add.at(crossed, (y, guess), 1)
+    confusion = pd.DataFrame(
+        crossed, index=pd.Index(names, name=f"{target} ↓ predicted →"), columns=names
+    )
+    worst = np.argsort(score.elpd_i.values)[:LEAST_EXPECTED]
+    surprising = pd.DataFrame(
+        {
+            "label": [names[k] for k in y[worst]],
+            "its probability": P[worst, y[worst]],
+            "predicted": [names[k] for k in guess[worst]],
+            "with probability": P[worst, guess[worst]],
+        },
+        index=pd.Index(fit.index[worst], name="row"),
+    ).set_axis([target, "its probability", "predicted", "with probability"], axis=1)
+    parts = (
+        text(
+            f"Each label predicted from all others, at the fitted hyperparameters: log score {score.elpd:.2f} ± "
+            f"{score.se:.2f}, effective number of parameters {score.p:.1f}."
+        ),
+        table(judged),
+        heading("Labels and what the others predict"),
+        table(confusion),
+        heading("The least expected labels"),
+        table(surprising),
+    )
+    return Section("loo", "Leave-one-out", parts)
+
+
+def _engines(fit: OrdinalFit, others: dict[str, OrdinalFit], failures: dict[str, str]) -> Section:
+    parts = []
+    if others:
+        own = f"{fit.engine}, this fit" if fit.engine in others else fit.engine
+        compared = compare({own: fit, **others}, reference=own)
+        shown = compared.drop(columns="engine").dropna(axis=1, how="all").T
+        shown.index = pd.Index([COMPARED.get(k, str(k).replace("_", " ")) for k in shown.index])
+        parts = [
+            text(
+                f"The same model fitted by other engines, each with hyperparameters of its own, and distances from "
+                f"{own}. The evidence of plsor is that of a regression on the labels; that of a sparse basis "
+                "counts its own labels only, and its leave-one-out score flatters: the other labels chose the basis."
+            ),
+            table(shown),
+            figure(plot_engines(compared).flat[0].get_figure(root=True), "Engines side by side"),
+        ]
+    else:
+        parts = [text(f"Only {fit.engine} was fitted; pmordinal compare sets others beside it.")]
+    parts += [text(f"{name} could not be fitted: {why}", "warn") for name, why in failures.items()]
+    return Section("engines", "Engines compared", tuple(parts))
+
+
+def _modl(grids, ranking: pd.DataFrame, target: str, names: list[str]) -> Section:
+    shown = ranking.rename(
+        columns={"I": "parts", "J": "intervals of the labels", "cost": "cost in nats"}
+    )
+    parts = [
+        text(
+            f"What each attribute alone says about the order of {target}, without the Gaussian process: MODL cuts both "
+            "into the parts of largest posterior probability. What is measured are the ranks of the labels. The level "
+            "is the share of their code length that the attribute saves; 0 means that nothing was found."
+        ),
+        _top(shown, "attributes", bars="level"),
+    ]
+    informative = [name for name in ranking.index if not grids[name].is_null][:2]
+    for name in informative:
+        parts += [heading(f"{name} and {target}, counts"), table(grid_table(grids[name], names))]
+    if not informative:
+        parts.append(text("No attribute says anything on its own.", "soft"))
+    return Section("modl", "MODL ranking", tuple(parts))
+
+
+def _reproduce(fit: OrdinalFit, target: str, source, command) -> Section:
+    parts = []
+    if command:
+        parts += [text("The command that made this report:"), code(command)]
+    lines = {"python": platform.python_version()}
+    lines |= {name: version(name) for name in ("pmordinal", "pymc", "pytensor", "numpy", "scipy")}
+    if source is not None:
+        with Path(source).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        lines |= {"data": files.printable(source), "sha-256 of the data": digest}
+    parts += [
+        text("Made with"),
+        table(pd.DataFrame({"": lines})),
+        text("From Python, a saved fit gives the same report, but for the comparison of engines:"),
+        code(
+            "import pmordinal as pmo\n\n"
+            f'fit = pmo.load("fit.nc")\npmo.write_report(fit, "report.html", target={target!r})'
+        ),
+    ]
+    return Section("reproduce", "How to reproduce it", tuple(parts))

@@ -1,0 +1,1 @@
+"""What comes out: fits, draws as ArviZ trees, effects, files."""

@@ -1,0 +1,202 @@
+"""Hyperparameter uncertainty from the curvature of the objective at its optimum.
+
+In the unconstrained space, where the fit optimises, the hyperparameters are drawn from N(θ̂, H⁻¹), H being minus the
+second derivative of the objective with its log prior, by central differences of the exact gradient; the engine then
+gives the latent function at each draw. The density of a pair (θ, f) under the model and under this approximation is
+known, so that importance weights judge it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from arviz_stats.base import array_stats
+
+from pmordinal.errors import ConvergenceWarning, warn
+from pmordinal.linalg.threads import blas_threads
+from pmordinal.posterior import LatentDraws, Posterior, Start
+
+if TYPE_CHECKING:
+    from pmordinal.results.fit import OrdinalFit
+
+# Of the differences: their error is its square, the engine's own error is divided by it.
+STEP = 1e-3
+FLATTEST = 1e-2  # least curvature: a direction with a standard deviation of ten is flat
+
+
+class Surface(Protocol):
+    """What a fit keeps of its model: the objective around the optimum, by unconstrained hyperparameters x."""
+
+    discrete: list[str]
+
+    def begin_from(self, start: Start | None) -> None:
+        """Forget earlier solutions but for this one, so that what comes next does not depend on them."""
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """Return the gradient of the objective with its log prior."""
+
+    def log_prior(self, x: np.ndarray) -> float:
+        """Return the log prior of x."""
+
+    def posterior(self, x: np.ndarray) -> Posterior:
+        """Return the engine's posterior."""
+
+    def named_values(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        """Return every unobserved variable of the model by name, in its own units."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian:
+    """N(mode, root rootᵀ) with log |root|; so many directions were too flat to have a curvature."""
+
+    mode: np.ndarray
+    root: np.ndarray
+    log_det: float
+    n_flat: int
+
+    def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, float]:
+        """Return a point and its log density."""
+        e = rng.standard_normal(self.mode.size)
+        log_q = -0.5 * (e @ e + e.size * np.log(2 * np.pi)) - self.log_det
+        return self.mode + self.root @ e, float(log_q)
+
+
+@dataclass(frozen=True, eq=False)
+class JointDraws:
+    """Draws of hyperparameters and latent function together.
+
+    Attributes
+    ----------
+    point : dict of str to ndarray, shape (draws, …)
+        Every hyperparameter.
+    thresholds, noise : ndarray, shape (draws, r − 1) and (draws,)
+    latent : LatentDraws
+        Its log densities are those of the pairs.
+    converged : ndarray of bool, shape (draws,)
+        Whether the engine did.
+    attrs : dict
+        How the approximation was made.
+    """
+
+    point: dict[str, np.ndarray]
+    thresholds: np.ndarray
+    noise: np.ndarray
+    latent: LatentDraws
+    converged: np.ndarray
+    attrs: dict[str, Any]
+
+
+def hessian(gradient: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+    """Return the symmetric matrix of second derivatives at `x`, from 2p gradients.
+
+    Examples
+    --------
+    >>> hessian(lambda x: np.array([x[0] * x[1], 0.5 * x[0] ** 2]), np.array([2.0, 3.0])).round(6)
+    array([[3., 2.],
+           [2., 0.]])
+    """
+    H = np.empty((x.size, x.size))
+    for i, step in enumerate(STEP * np.eye(x.size)):
+        H[i] = (gradient(x + step) - gradient(x - step)) / (2.0 * STEP)
+    return 0.5 * (H + H.T)
+
+
+def gaussian_at(gradient: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> Gaussian:
+    """Return the Gaussian of the log density's curvature at `x`; warn where it has none."""
+    H = hessian(gradient, x)
+    if not np.all(np.isfinite(H)):
+        raise ValueError(
+            "the objective is not finite around its optimum, so that it has no curvature there: give the "
+            "hyperparameters tighter priors, or use hyper='point'"
+        )
+    curvature, axes = np.linalg.eigh(-H)
+    flat = curvature < FLATTEST
+    if flat.any():
+        warn(
+            f"the objective is flat or rises in {flat.sum()} of {x.size} directions at its optimum (least curvature "
+            f"{curvature[0]:.2g}); a standard deviation of {FLATTEST**-0.5:g} is taken there. Give the hyperparameters "
+            "priors, or sample them: pm.sample(model=model)",
+            ConvergenceWarning,
+        )
+    sd = np.where(flat, FLATTEST, curvature) ** -0.5
+    return Gaussian(x, axes * sd, float(np.log(sd).sum()), int(flat.sum()))
+
+
+def joint_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> JointDraws:
+    """Return draws of the hyperparameters by curvature and of the latent function given each.
+
+    Parameters
+    ----------
+    fit : OrdinalFit
+    draws : int
+        The engine runs once for each.
+    rng : Generator
+    """
+    if fit.optimum is None:
+        raise ValueError(
+            "hyper='gaussian' needs the model, which a fit from a file does not have: call to_datatree before "
+            "save, or fit again"
+        )
+    surface, x = fit.optimum
+    if surface.discrete:
+        raise ValueError(
+            f"hyper='gaussian' needs continuous hyperparameters, and {surface.discrete[0]!r} is discrete: use "
+            "hyper='point', or sample them with pm.sample(model=model)"
+        )
+    surface.begin_from(fit.posterior.start)  # so that a seed gives the same draws again
+    with blas_threads(fit.posterior.y.size):
+        q = gaussian_at(surface.gradient, x)
+        points: list[dict[str, np.ndarray]] = []
+        likelihoods, converged, latents, shifts = [], [], [], []
+        tries = 0
+        while len(points) < draws:
+            tries += 1
+            if tries > 2 * draws + 100:
+                raise ValueError(
+                    f"the engine broke down at {tries - len(points)} of {tries} draws of the hyperparameters: the "
+                    "objective is too flat for a Gaussian. Give the hyperparameters priors, or sample them with "
+                    "pm.sample(model=model)"
+                )
+            there, log_q = q.draw(rng)
+            state = _state(surface, there)
+            if state is None:
+                continue
+            log_prior, posterior = state
+            points.append(surface.named_values(there))
+            likelihoods.append(posterior.likelihood)
+            converged.append(posterior.status.converged)
+            latents.append(posterior.draw(1, rng))
+            shifts.append((log_prior, log_q))
+    by_prior, by_q = np.transpose(shifts)
+    latent = LatentDraws(
+        np.concatenate([one.f for one in latents]),
+        np.concatenate([one.log_prior for one in latents]) + by_prior,
+        np.concatenate([one.log_q for one in latents]) + by_q,
+        latents[0].source,
+    )
+    return JointDraws(
+        {name: np.stack([point[name] for point in points]) for name in points[0]},
+        np.stack([likelihood.thresholds for likelihood in likelihoods]),
+        np.array([likelihood.noise for likelihood in likelihoods]),
+        latent,
+        np.array(converged),
+        {"flat_directions": q.n_flat, "rejected_draws": tries - draws},
+    )
+
+
+def _state(surface: Surface, x: np.ndarray) -> tuple[float, Posterior] | None:
+    """Return log prior and posterior at the hyperparameters `x`; None where the engine breaks down."""
+    try:
+        with np.errstate(all="ignore"):  # what overflows is found here
+            log_prior, posterior = surface.log_prior(x), surface.posterior(x)
+    except (np.linalg.LinAlgError, ArithmeticError, ValueError):  # also thresholds that coincide
+        return None
+    usable = np.isfinite(log_prior) and np.isfinite(posterior.log_evidence)
+    return (log_prior, posterior) if usable else None
+
+
+def pareto_k(log_p: np.ndarray, log_q: np.ndarray) -> float:
+    """Return the Pareto k-hat of importance weights: below 0.7 the approximation can be corrected."""
+    log_weights = np.ravel(log_p - log_q)
+    return float(array_stats.psislw(log_weights.max() - log_weights)[1])  # ArviZ takes −log w

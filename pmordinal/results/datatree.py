@@ -1,0 +1,195 @@
+"""Posterior draws as an ArviZ ``DataTree``, with all that ArviZ asks for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import arviz as az
+import numpy as np
+import xarray as xr
+
+from pmordinal import checks
+from pmordinal.data.features import Features
+from pmordinal.data.labels import Labels
+from pmordinal.linalg.threads import blas_threads
+from pmordinal.links import Link
+from pmordinal.results.curvature import JointDraws, joint_draws, pareto_k
+
+if TYPE_CHECKING:
+    from pmordinal.results.fit import OrdinalFit
+
+ENOUGH = 100  # draws for a tail to be fitted to
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """The data: rows in the units of the covariance, class codes, and what they are called."""
+
+    X: np.ndarray
+    y: np.ndarray
+    labels: Labels
+    features: Features
+    link: Link
+    index: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Draws of the hyperparameters and of the latent function, chains and draws first.
+
+    Attributes
+    ----------
+    point : mapping of str to ndarray, shape (chains, draws, …)
+        Every hyperparameter.
+    f : ndarray, shape (chains, draws, n)
+    thresholds, noise : ndarray, shape (chains, draws, r − 1) and (chains, draws)
+        Of the likelihood; they join `point` if it has none of these names. Thresholds by group,
+        which `point` has, are given for every row, shape (chains, draws, n, r − 1).
+    log_prior : ndarray, shape (chains, draws)
+        Of the latent function.
+    stats : mapping of str to ndarray, shape (chains, draws)
+        Further ``sample_stats``.
+    dims : mapping
+        Names of the dimensions of the hyperparameters.
+    """
+
+    point: Mapping[str, np.ndarray]
+    f: np.ndarray
+    thresholds: np.ndarray
+    noise: np.ndarray
+    log_prior: np.ndarray
+    stats: Mapping[str, np.ndarray]
+    dims: Mapping[str, Any]
+
+
+def to_datatree(
+    fit: "OrdinalFit", draws: int = 1000, hyper: str = "point", seed=None
+) -> xr.DataTree:
+    """Return draws from the posterior of a fit; see `OrdinalFit.to_datatree`."""
+    draws = checks.integer("draws", draws, minimum=1)
+    checks.one_of("hyper", hyper, ("point", "gaussian"))
+    rng = checks.generator("seed", seed)
+    posterior = fit.posterior
+    joint = (joint_draws if hyper == "gaussian" else point_draws)(fit, draws, rng)
+    latent = joint.latent
+    attrs: dict[str, Any] = {"hyper": hyper, "log_evidence": fit.log_evidence, **joint.attrs}
+    if (number := checks.seed_number(seed)) is not None:
+        attrs["seed"] = number
+    if latent.source:
+        attrs["draws"] = latent.source
+    one_chain = Draws(
+        {k: v[None] for k, v in joint.point.items()},
+        latent.f[None],
+        thresholds=joint.thresholds[None],
+        noise=joint.noise[None],
+        log_prior=latent.log_prior[None],
+        stats={
+            "log_q": latent.log_q[None],
+            "converged": (joint.converged & fit.status.converged)[None],
+        },
+        dims=fit.dims,
+    )
+    training = Training(
+        posterior.gram.X,
+        posterior.y,
+        fit.labels,
+        fit.features,
+        posterior.likelihood.link,
+        fit.index,
+    )
+    tree = assemble(one_chain, training, rng, engine=fit.engine, attrs=attrs)
+    if hyper == "gaussian" and draws >= ENOUGH:
+        stats = tree["sample_stats"].to_dataset()
+        tree.attrs["pareto_k"] = pareto_k(stats["log_p"].values, stats["log_q"].values)
+    return tree
+
+
+def point_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> JointDraws:
+    """Return draws of the latent function with the hyperparameters at their estimate."""
+    posterior, likelihood = fit.posterior, fit.posterior.likelihood
+    with blas_threads(posterior.y.size):
+        latent = posterior.draw(draws, rng)
+
+    def repeated(value) -> np.ndarray:
+        return np.broadcast_to(value, (draws, *np.shape(value))).copy()
+
+    return JointDraws(
+        {k: repeated(v) for k, v in fit.point.items()},
+        repeated(likelihood.thresholds),
+        repeated(likelihood.noise),
+        latent,
+        repeated(posterior.status.converged),
+        {},
+    )
+
+
+def assemble(
+    draws: Draws,
+    training: Training,
+    rng: np.random.Generator,
+    *,
+    engine: str,
+    attrs: Mapping[str, Any],
+) -> xr.DataTree:
+    """Return the tree of draws of the hyperparameters and of the latent function.
+
+    Parameters
+    ----------
+    draws : Draws
+    training : Training
+    rng : Generator
+        For the predictions.
+    engine : str
+    attrs : mapping
+        Further attributes.
+    """
+    f, thresholds, noise = draws.f, draws.thresholds, draws.noise
+    y, labels, link = training.y, training.labels, training.link
+    point = {"thresholds": thresholds, "noise": noise, **draws.point}
+    by_row = thresholds if thresholds.ndim == 4 else thresholds[:, :, None]
+    end = np.full((*by_row.shape[:3], 1), np.inf)
+    edges = np.concatenate([-end, by_row, end], axis=-1)
+    scale = noise[..., None]
+    row = np.arange(y.size) if thresholds.ndim == 4 else 0
+    lower, upper = edges[..., row, y], edges[..., row, y + 1]
+    log_likelihood = link.log_interval(
+        (lower - f) / scale, (upper - f) / scale, (upper - lower) / scale
+    )
+    noisy = f + scale * link.draw(rng, f.shape)
+    again = sum((noisy > edges[..., k]).astype(int) for k in range(1, labels.n_classes))
+    names = {k: [d for d in v if d] for k, v in draws.dims.items() if k in point}
+    names |= {"f": ["obs"], "y": ["obs"], "X": ["obs", "feature"]}
+    if thresholds.ndim == 3:
+        names["thresholds"] = ["threshold"]
+    tree = az.from_dict(
+        {
+            "posterior": {**point, "f": f},
+            "posterior_predictive": {"y": again},
+            "log_likelihood": {"y": log_likelihood},
+            "sample_stats": {"log_p": draws.log_prior + log_likelihood.sum(-1), **draws.stats},
+            "observed_data": {"y": y},
+            "constant_data": {"X": training.features.untransform(training.X)},
+        },
+        dims=names,
+        coords={
+            "obs": training.index,
+            "feature": list(training.features.names),
+            "threshold": labels.threshold_names,
+        },
+        attrs={
+            "/": {
+                "inference_library": "pmordinal",
+                "engine": engine,
+                "link": link.name,
+                "classes": labels.class_names,
+                **attrs,
+            }
+        },
+    )
+    tree["sample_stats"] = xr.DataTree(tree["sample_stats"].to_dataset().assign(engine=engine))
+    classes = xr.Dataset(
+        {"label": ("class", labels.class_names)},
+        coords={"class": np.arange(labels.n_classes)},
+    )
+    tree["constant_data"] = xr.DataTree(tree["constant_data"].to_dataset().merge(classes))
+    return tree

@@ -1,0 +1,349 @@
+"""How predictions change along attributes: averages over the training rows, with intervals.
+
+An effect is a weighted average of predictions, Σ_i w_i g(f(z_i)), at rows z_i that have the value in question;
+a difference of two effects is one too, with weights of both signs. Means are exact. Intervals are
+those of the posterior of the latent function: of P(Y = k) given f, not of Y. They come from draws of f at all the
+rows of an effect together, with the same white noise for all effects, so that curves stay smooth.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from arviz_base.validate import validate_ci_prob
+from scipy.stats import norm
+
+from pmordinal import checks
+from pmordinal.data.features import Features
+from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.posterior import Posterior
+
+if TYPE_CHECKING:
+    from pmordinal.results.fit import OrdinalFit
+
+MOST_ROWS = 100  # training rows to average over: enough for a picture, cheap for a large fit
+KINDS = ("probs", "exceedance", "rank", "latent")
+COLUMNS = ("kind", "class", "mean", "sd", "low", "high")
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """Where an attribute of the user's table stands in the matrix, and the values it takes in turn.
+
+    Attributes
+    ----------
+    where : slice
+        Its columns.
+    labels : tuple
+        The values as the user knows them: levels, or numbers.
+    codes : ndarray, shape (number of values, number of columns)
+        The values as the matrix has them.
+    numeric : bool
+    """
+
+    where: slice
+    labels: tuple[Any, ...]
+    codes: np.ndarray
+    numeric: bool
+
+
+def effects(
+    fit: "OrdinalFit",
+    feature: str | Sequence[str],
+    kind: str | Sequence[str] = KINDS,
+    *,
+    at: Mapping[str, Any] | str | None = None,
+    versus: Any = None,
+    n_grid: int = 60,
+    rows: int = MOST_ROWS,
+    draws: int = 500,
+    ci_prob: float | None = None,
+    seed: int | np.random.Generator | None = 0,
+) -> pd.DataFrame:
+    """Return average predictions along one attribute, or over the combinations of several.
+
+    Each training row (or an even selection of them) is given every value in turn, its other
+    attributes as they are, and the predictions are averaged.
+
+    Parameters
+    ----------
+    fit : OrdinalFit
+    feature : str or sequence of str
+        A column of the training table, or several categorical ones to combine.
+    kind : str or sequence of str
+        Some of ``"probs"``, P(Y = k); ``"exceedance"``, P(Y ≥ k) for all classes but the lowest;
+        ``"rank"``, the expected class position, counted from zero; ``"latent"``, the latent function.
+    at : mapping or "typical", optional
+        Values of other attributes to hold fixed; ``"typical"`` fixes all others at their median or
+        their most frequent level.
+    versus : optional
+        A value of the attribute (a tuple of them for several attributes): differences from the
+        prediction there are returned instead of the predictions.
+    n_grid : int
+        Points along a numeric attribute, between its smallest and largest value.
+    rows : int
+        Training rows to average over, at most.
+    draws : int
+        Draws of the latent function for the intervals.
+    ci_prob : float, optional
+        Probability of the intervals; default is ArviZ's ``rcParams["stats.ci_prob"]``.
+    seed : int or Generator, optional
+        For the draws.
+
+    Returns
+    -------
+    DataFrame
+        A column for each attribute, then ``kind``, ``class`` (ordered; missing for ``"rank"`` and
+        ``"latent"``), ``mean``, ``sd``, ``low``, ``high``.
+
+    Examples
+    --------
+    >>> import pmordinal as pmo
+    >>> wine = pmo.datasets.wine()
+    >>> fit = pmo.fit(pmo.gp_model(wine[["temperature"]], wine["rating"]), progressbar=False)
+    >>> effects(fit, "temperature", "rank").round(1)[["temperature", "mean"]].values.tolist()
+    [['cold', 1.4], ['warm', 2.5]]
+    """
+    names, kinds = checks.names("feature", feature), checks.names("kind", kind)
+    for each in kinds:
+        checks.one_of("kind", each, KINDS)
+    clash = [name for name in names if name in COLUMNS]
+    if clash:
+        raise ValueError(
+            f"feature: the column {clash[0]!r} would clash with the result's: rename it"
+        )
+    draws = checks.integer("draws", draws, minimum=2)
+    tails = interval_tails(ci_prob)
+    X = training_rows(fit, at, names, checks.integer("rows", rows, minimum=1))
+    attributes = [attribute(fit, name, n_grid) for name in names]
+    if len(names) > 1 and any(a.numeric for a in attributes):
+        raise ValueError("feature: only categorical attributes can be combined")
+    base = None if versus is None else moved(X, _values_of(fit, names, versus))
+    rng = checks.generator("seed", seed)
+    alphas = fit.posterior.components(draws, rng)
+    noise = rng.standard_normal((draws, len(X) if base is None else 2 * len(X)))
+    tables = []
+    for place in product(*(range(len(a.labels)) for a in attributes)):
+        changes = [(a.where, a.codes[i]) for a, i in zip(attributes, place, strict=True)]
+        effect = Effect.of(fit, alphas, moved(X, changes), base)
+        table = effect.summarise(fit.labels.class_names, kinds, noise, tails)
+        for i, (name, a) in enumerate(zip(names, attributes, strict=True)):
+            table.insert(i, name, a.labels[place[i]])
+        tables.append(table)
+    result = pd.concat(tables, ignore_index=True)
+    for name, a in zip(names, attributes, strict=True):
+        if not a.numeric:
+            result[name] = pd.Categorical(result[name], categories=a.labels)
+    result["class"] = pd.Categorical(result["class"], fit.labels.class_names, ordered=True)
+    return result
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A weighted average of predictions over rows; with weights of both signs, a difference.
+
+    Attributes
+    ----------
+    likelihood : OrdinalLikelihood
+    weights : ndarray, shape (m,)
+    probs : ndarray, shape (m, r)
+        Class probabilities of the rows.
+    means : ndarray, shape (draws or 1, m)
+        Of the latent function at the rows, for each Gaussian component of the posterior.
+    covariance : ndarray, shape (m, m)
+        Around these means, white noise left out.
+    white : ndarray, shape (m,)
+        Variance of the covariance's white noise, which no data can tell.
+    """
+
+    likelihood: OrdinalLikelihood
+    weights: np.ndarray
+    probs: np.ndarray
+    means: np.ndarray
+    covariance: np.ndarray
+    white: np.ndarray
+
+    @classmethod
+    def of(
+        cls, fit: "OrdinalFit", alphas: np.ndarray, X: np.ndarray, base: np.ndarray | None = None
+    ) -> "Effect":
+        """Return the average over rows `X`, less that over rows `base`, in the user's units."""
+        weights = np.full(len(X), 1.0 / len(X))
+        if base is not None:
+            X, weights = np.concatenate([X, base]), np.repeat([1.0, -1.0], len(X)) / len(X)
+        X, which = np.unique(X, axis=0, return_inverse=True)  # one-hot rows often coincide
+        Z = (X - fit.features.center) / fit.features.scale
+        return cls(
+            fit.posterior.likelihood,
+            np.bincount(which.ravel(), weights, len(X)),
+            fit.posterior.probabilities(Z),
+            *joint_latent(fit.posterior, Z, alphas),
+        )
+
+    def summarise(
+        self, names: list[str], kinds: Sequence[str], noise: np.ndarray, tails: tuple[float, float]
+    ) -> pd.DataFrame:
+        """Return mean, standard deviation and interval of each kind of prediction.
+
+        Parameters
+        ----------
+        names : list of str
+            Of the classes.
+        kinds : sequence of str
+        noise : ndarray, shape (draws, at least m)
+            Standard normal.
+        tails : tuple of float
+            Probabilities below the ends of the interval.
+        """
+        w, r = self.weights, self.likelihood.n_classes
+        # C^½ is a smooth function of C, which a Cholesky factor with pivots is not
+        values, vectors = np.linalg.eigh(self.covariance)
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        f = self.means + noise[:, : w.size] @ root
+        sampled = np.einsum("i,tik->tk", w, self._class_probs(f))
+        exact = w @ self.probs
+        reductions = {
+            "probs": (np.eye(r), names),
+            "exceedance": (np.tri(r)[:, 1:], names[1:]),
+            "rank": (np.arange(r)[:, None], [None]),
+        }
+        tables = []
+        for kind in kinds:
+            if kind == "latent":
+                mean, sd, low, high = self._latent(f, tails)
+                row = {"class": [None], "mean": mean, "sd": sd, "low": low, "high": high}
+            else:
+                A, classes = reductions[kind]
+                low, high = np.quantile(sampled @ A, tails, axis=0)
+                row = {"class": classes, "mean": exact @ A, "sd": (sampled @ A).std(0)}
+                row |= {"low": low, "high": high}
+            tables.append(pd.DataFrame({"kind": kind} | row))
+        return pd.concat(tables, ignore_index=True)
+
+    def _latent(self, f: np.ndarray, tails: tuple[float, float]) -> tuple[float, ...]:
+        """Return mean, standard deviation and interval of the averaged latent function."""
+        w = self.weights
+        centers = self.means @ w
+        variance = max(w @ self.covariance @ w, 0.0) + centers.var()
+        mean, sd = float(centers.mean()), float(np.sqrt(variance))
+        if len(centers) > 1:
+            return mean, sd, *np.quantile(f @ w, tails)
+        return mean, sd, *(mean + sd * norm.ppf(tails))
+
+    def _class_probs(self, f: np.ndarray) -> np.ndarray:
+        """Return P(Y = k | f) for draws of f, shape (draws, m, r)."""
+        if np.any(self.white > 0.0):
+            white = np.broadcast_to(self.white, f.shape)
+            return self.likelihood.probabilities(f.ravel(), white.ravel()).reshape(*f.shape, -1)
+        z = (self.likelihood.edges - f[..., None]) / self.likelihood.noise
+        return np.diff(self.likelihood.link.cdf(z), axis=-1)
+
+
+def joint_latent(
+    posterior: Posterior, Z: np.ndarray, alphas: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return means of f at new rows for each α, the covariance around them, and the white noise on top."""
+    k = posterior.support_gram.cross(Z)
+    v = posterior.explain(k)
+    kernel, values = posterior.gram.kernel, posterior.gram.values
+    prior = kernel.matrix(values, Z, Z)[0]
+    white = kernel.diagonal(values, Z)[0] - kernel.copy_diagonal(values, Z)
+    return alphas.T @ k, prior - v.T @ v, white
+
+
+def interval_tails(ci_prob: float | None) -> tuple[float, float]:
+    """Return the probabilities below the ends of an equal-tailed interval.
+
+    Examples
+    --------
+    >>> interval_tails(0.5)
+    (0.25, 0.75)
+    """
+    if ci_prob is not None and not 0.0 < checks.positive("ci_prob", ci_prob) < 1.0:
+        raise ValueError(f"ci_prob must be between 0 and 1, got {ci_prob}: 0.9, say")
+    outside = (1.0 - validate_ci_prob(ci_prob)) / 2.0
+    return outside, 1.0 - outside
+
+
+def attribute(fit: "OrdinalFit", name: str, n_grid: int) -> Attribute:
+    """Return where an attribute stands and the values it takes: its levels, or a grid of numbers."""
+    where, levels = locate(fit.features, name)
+    if levels is not None:
+        return Attribute(where, levels, np.eye(len(levels)), numeric=False)
+    seen = fit.features.untransform(fit.posterior.gram.X)[:, where.start]
+    grid = np.linspace(seen.min(), seen.max(), checks.integer("n_grid", n_grid, minimum=2))
+    grid = np.unique(grid)  # one value if the column is constant
+    return Attribute(where, tuple(grid.tolist()), grid[:, None], numeric=True)
+
+
+def locate(features: Features, name: str) -> tuple[slice, tuple[str, ...] | None]:
+    """Return the matrix columns of an attribute and its levels, None for a number."""
+    checks.one_of("feature", name, [column.name for column in features.columns])
+    start = 0
+    for column in features.columns:
+        where = slice(start, start + len(column.names))
+        if column.name == name:
+            break
+        start = where.stop
+    return where, column.levels
+
+
+def moved(X: np.ndarray, changes: Sequence[tuple[slice, np.ndarray]]) -> np.ndarray:
+    """Return the rows with some of their columns replaced."""
+    X = X.copy()
+    for where, code in changes:
+        X[:, where] = code
+    return X
+
+
+def training_rows(fit: "OrdinalFit", at, free: Sequence[str], rows: int) -> np.ndarray:
+    """Return at most so many training rows, in the user's units, with what `at` fixes."""
+    if isinstance(at, str):
+        checks.one_of("at", at, ("typical",))
+        return typical_row(fit)
+    if at is not None and not isinstance(at, Mapping):
+        raise TypeError(f"at must map attributes to values, or be 'typical', got {checks.got(at)}")
+    X = fit.features.untransform(fit.posterior.gram.X)
+    X = X[np.linspace(0, len(X) - 1, min(rows, len(X))).round().astype(int)]
+    return moved(X, fixed(fit.features, at or {}, free))
+
+
+def fixed(
+    features: Features, at: Mapping[str, Any], free: Sequence[str]
+) -> list[tuple[slice, np.ndarray]]:
+    """Return the changes that hold attributes at given values; those in `free` may not be held."""
+    if not isinstance(at, Mapping):
+        raise TypeError(f"at must map attributes to values, got {checks.got(at)}")
+    for name in at:
+        if name in free:
+            raise ValueError(f"at: {name!r} is an attribute that varies, it cannot be held fixed")
+    return [_code(features, name, value, "at") for name, value in at.items()]
+
+
+def typical_row(fit: "OrdinalFit") -> np.ndarray:
+    """Return medians and most frequent levels of the training rows, shape (1, d), in the user's units."""
+    X = fit.features.untransform(fit.posterior.gram.X)
+    row = np.median(X, axis=0)
+    for column in fit.features.columns:
+        where, levels = locate(fit.features, column.name)
+        if levels is not None:
+            row[where] = np.eye(len(levels))[X[:, where].sum(0).argmax()]
+    return row[None]
+
+
+def _values_of(fit: "OrdinalFit", names: Sequence[str], versus) -> list[tuple[slice, np.ndarray]]:
+    values = versus if isinstance(versus, tuple) else (versus,)
+    if len(values) != len(names):
+        raise ValueError(f"versus must have one value for each of {names}, got {versus!r}")
+    return [_code(fit.features, n, v, "versus") for n, v in zip(names, values, strict=True)]
+
+
+def _code(features: Features, name: str, value, argument: str) -> tuple[slice, np.ndarray]:
+    where, levels = locate(features, name)
+    what = f"{argument}: {name}"
+    if levels is None:
+        return where, checks.finite_array(what, [value], ndim=1)
+    return where, np.eye(len(levels))[levels.index(checks.one_of(what, str(value), levels))]

@@ -1,0 +1,267 @@
+"""A fitted ordinal Gaussian process: what was learned, and predictions from it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from pmordinal.checks import one_of
+from pmordinal.data.features import Features
+from pmordinal.data.labels import Labels
+from pmordinal.data.rows import row_names
+from pmordinal.posterior import Posterior
+from pmordinal.results.decisions import KINDS, present
+from pmordinal.results.summary import further
+
+if TYPE_CHECKING:
+    from pmordinal.results.curvature import Surface
+
+BLOCK = 2**22  # numbers that a prediction may hold at a time: 32 MB an array
+DRAWS = 1000  # at least so many for a new row: engines that draw have one mean a draw
+TERMS = 32  # for each class of a new row: log probabilities come with derivatives
+
+
+@dataclass(frozen=True)
+class FitStatus:
+    """How a fit ended.
+
+    Attributes
+    ----------
+    converged : bool
+    evaluations, iterations : int
+        Of the objective and of L-BFGS, over all starts.
+    seconds : float
+    message : str
+    objectives : tuple of float
+        The optimum that each start reached.
+    log_evidence_correction : float, optional
+        The engine's estimate of what its evidence misses, in nats.
+    interrupted : bool
+        Whether Ctrl-C ended it: what was found until then is kept.
+    seed : int, optional
+        The seed of the scattered starts, if it was given as a number.
+    """
+
+    converged: bool
+    evaluations: int
+    iterations: int
+    seconds: float
+    message: str
+    objectives: tuple[float, ...]
+    log_evidence_correction: float | None = None
+    interrupted: bool = False
+    seed: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class OrdinalFit:
+    """Point estimate of the hyperparameters, with the posterior of the latent function there.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        Gaussian posterior of the latent function at the training rows.
+    point : dict
+        Every hyperparameter by name.
+    dims : dict
+        Names of the dimensions of the hyperparameters.
+    objective : str
+        What was maximised, and `objective_value`, what was reached (log prior included, if any).
+    status : FitStatus
+    engine : str
+    labels : Labels
+    features : Features
+    unlabeled : ndarray, shape (m, d)
+        Rows without a label.
+    index : ndarray, shape (n,)
+        Names of the labelled rows: numbers, times or text, see `pmordinal.data.rows.storable`.
+    optimum : tuple, optional
+        The objective and where its optimum is, for ``hyper="gaussian"``; a fit from a file or a pickle has none.
+    """
+
+    posterior: Posterior
+    point: dict[str, np.ndarray]
+    dims: dict[str, Any]
+    objective: str
+    objective_value: float
+    status: FitStatus
+    engine: str
+    labels: Labels
+    features: Features
+    unlabeled: np.ndarray = field(repr=False)
+    index: np.ndarray = field(repr=False)
+    optimum: "tuple[Surface, np.ndarray] | None" = field(default=None, repr=False)
+
+    @property
+    def thresholds(self) -> np.ndarray:
+        """Thresholds b_1 < … < b_{r−1}, shape (r − 1,); `labels.threshold_names` names them."""
+        return self.posterior.likelihood.thresholds
+
+    @property
+    def noise(self) -> float:
+        """Scale of the noise on the latent function."""
+        return self.posterior.likelihood.noise
+
+    @property
+    def log_evidence(self) -> float:
+        """The engine's log P(y | hyperparameters)."""
+        return self.posterior.log_evidence
+
+    def predict(self, Xnew, kind: str = "probs", *, rule="mode"):
+        """Return predictions for new rows.
+
+        Parameters
+        ----------
+        Xnew : DataFrame or array_like, shape (m, d)
+            In the units of the training table.
+        kind : {"probs", "class", "cumulative", "latent", "rank"}
+            Class probabilities; the most probable label, of the kind you gave; P(y ≤ k) for all
+            classes but the last; mean and standard deviation of the latent function; the expected
+            class position, counted from zero.
+        rule : {"mode", "median"} or array_like, shape (r, r)
+            For ``kind="class"``: the most probable class; the median one, which minimises the
+            expected absolute error; or the class of least expected cost, where ``rule[k, j]`` is
+            the cost of saying j when k is true.
+
+        Returns
+        -------
+        DataArray, shape (m, r), (m, r − 1) or (m,); labels; or a Dataset with ``mean`` and ``sd``
+        """
+        X = self.features.transform(Xnew, name="Xnew")
+        return self._predict(X, {"obs": row_names(Xnew, len(X))}, kind, rule)
+
+    def _predict(self, X: np.ndarray, rows: dict, kind: str, rule):
+        """Return predictions for rows in the units of the covariance."""
+        one_of("kind", kind, KINDS)
+        if kind == "latent":
+            blocks = [self.posterior.latent(block) for block in self._blocks(X)]
+            mean, var = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+            data = {"mean": ("obs", mean), "sd": ("obs", np.sqrt(var))}
+            return xr.Dataset(data, coords=rows)
+        probs = np.concatenate([self.posterior.probabilities(block) for block in self._blocks(X)])
+        return present(probs, self.labels, rows, kind, rule)
+
+    def _blocks(self, X: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield new rows in blocks, so that what they need besides the result is bounded."""
+        width = max(self.posterior.support.size, DRAWS) + TERMS * self.labels.n_classes
+        size = max(BLOCK // width, 1)
+        for start in range(0, len(X), size):
+            yield X[start : start + size]
+
+    def relevance(self) -> pd.Series:
+        """Return how much each attribute matters, the largest first.
+
+        It is the papers' ARD parameter κ = 1/ℓ² (for `LinearARD` its weight) times the variance of
+        the attribute, so that it does not depend on units. The covariance must have one
+        length-scale for each attribute.
+        """
+        gram = self.posterior.gram
+        kappa = gram.kernel.relevance(gram.values, gram.X.shape[1])
+        if kappa is None:
+            raise ValueError(
+                "relevance needs one length-scale for each attribute: fit with ard=True"
+            )
+        series = pd.Series(kappa * gram.X.var(0), index=list(self.features.names), name="relevance")
+        return series.sort_values(ascending=False)
+
+    def effects(self, feature, kind=("probs", "exceedance", "rank", "latent"), **options):
+        """Return average predictions along an attribute, with intervals, as a tidy frame.
+
+        Parameters
+        ----------
+        feature : str or sequence of str
+            A column of the training table, or several categorical ones to combine.
+        kind : str or sequence of str
+            Some of ``"probs"``, P(Y = k); ``"exceedance"``, P(Y ≥ k); ``"rank"``; ``"latent"``.
+        **options
+            ``at=``, other attributes held fixed; ``versus=``, differences from a value; and more, see
+            `pmordinal.results.effects.effects`.
+
+        Returns
+        -------
+        DataFrame
+            The attribute, ``kind``, ``class``, ``mean``, ``sd``, ``low``, ``high``.
+        """
+        from pmordinal.results.effects import effects
+
+        return effects(self, feature, kind, **options)
+
+    def to_datatree(self, draws: int = 1000, hyper: str = "point", seed=None) -> xr.DataTree:
+        """Return draws from the posterior as an ArviZ ``DataTree``.
+
+        Parameters
+        ----------
+        draws : int
+        hyper : {"point", "gaussian"}
+            ``"point"``: the hyperparameters stay at their estimate. ``"gaussian"``: they are drawn
+            from a Gaussian with the curvature of the objective there, on the unconstrained scale,
+            and the engine runs once for each draw.
+        seed : int or Generator, optional
+
+        Returns
+        -------
+        DataTree
+            Groups ``posterior``, ``posterior_predictive``, ``log_likelihood``, ``sample_stats``,
+            ``observed_data``, ``constant_data``. In ``sample_stats``, ``log_p`` and ``log_q`` are the
+            log densities of each draw under the model and under the approximation, up to a
+            constant. With ``hyper="gaussian"`` and 100 draws or more the Pareto k-hat of their
+            difference is the attribute ``pareto_k``: above 0.7 the draws cannot stand for the
+            posterior.
+        """
+        from pmordinal.results.datatree import to_datatree
+
+        return to_datatree(self, draws, hyper, seed)
+
+    def further_groups(self) -> dict[str, xr.Dataset]:
+        """Return the groups of a file that this kind of fit has besides those that all have."""
+        return {}
+
+    def save(self, path: str | Path) -> None:
+        """Write the fit to a netCDF file (``.nc``) or a Zarr store (``.zarr``); see `load`."""
+        from pmordinal.results.storage import save
+
+        save(self, path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the model out of pickles, which cannot hold every prior."""
+        return {**self.__dict__, "optimum": None}
+
+    def __repr__(self) -> str:
+        """Return a table of what was learned."""
+        counts = dict(zip(self.labels.class_names, self.labels.counts.tolist(), strict=True))
+        unlabeled = f", {len(self.unlabeled)} unlabelled" if len(self.unlabeled) else ""
+        state = "" if self.status.converged else " (not converged)"
+        correction = self.status.log_evidence_correction
+        missed = "" if correction is None else f" (estimated error {-correction:+.3f})"
+        if (error := self.posterior.log_evidence_error) is not None:
+            missed = f" ± {error:.3f} (Monte-Carlo standard error)"
+        lines = [
+            f"OrdinalFit: {self.engine}, {self.posterior.likelihood.link.name} link, "
+            f"{self.posterior.y.size} rows{unlabeled}, {len(self.features.names)} features",
+            f"  classes      {counts}",
+            f"  log evidence {self.log_evidence:.3f}{missed}",
+            f"  loo          {self.posterior.leave_one_out.value.sum():.3f}",
+            f"  noise        {self.noise:.4g}",
+        ]
+        names = self.labels.threshold_names
+        pairs = zip(names, self.thresholds, strict=True)
+        lines.append("  thresholds   " + ", ".join(f"{k}: {v:.4g}" for k, v in pairs))
+        for name, value in further(self.point).items():
+            lines.append(f"  {name:<12} " + np.array2string(value, precision=4, threshold=8))
+        lines.append(
+            f"  {self.status.evaluations} evaluations of {self.objective}, "
+            f"{self.status.seconds:.2f} s{state}"
+        )
+        return "\n".join(lines)
+
+
+def a_fit(source: Any) -> OrdinalFit:
+    """Return a fit as it is, and refuse what has no posterior to average predictions of."""
+    if not isinstance(source, OrdinalFit):
+        hint = ": pass one of its fits" if hasattr(source, "fits") else ", as pmo.fit returns it"
+        raise TypeError(f"fit must be an OrdinalFit, got {type(source).__name__}{hint}")
+    return source

@@ -1,0 +1,75 @@
+"""Fits on disk: netCDF or Zarr, data only; nothing is unpickled."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from pmordinal.data import files
+from pmordinal.data.rows import storable
+from pmordinal.results import stores
+
+if TYPE_CHECKING:
+    from pmordinal.results.fit import OrdinalFit
+
+FORMAT = 1
+
+
+def save(fit: "OrdinalFit", path: str | Path) -> None:
+    """Write `fit` to a file; see `OrdinalFit.save`.
+
+    The file is written under a temporary name and then renamed, so that no half file is left.
+    """
+    path = files.local(path)
+    stores.check_target(path)
+    posterior = fit.posterior
+    header = {
+        "kernel": posterior.gram.kernel.form(),
+        "labels": fit.labels.to_json(),
+        "features": fit.features.to_json(),
+        "link": posterior.likelihood.link.name,
+        "engine": fit.engine,
+        "objective": fit.objective,
+        "objective_value": fit.objective_value,
+        "status": asdict(fit.status),
+        "posterior_status": asdict(posterior.status),
+        "dims": {k: list(v) for k, v in fit.dims.items() if k in fit.point},
+        "log_evidence": posterior.log_evidence,
+    }
+    arrays = xr.Dataset(
+        {
+            "header": ("byte", np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)),
+            "X": (("obs", "column"), posterior.gram.X),
+            "y": ("obs", posterior.y),
+            "codes": ("row", fit.labels.codes),
+            "unlabeled": (("extra", "column"), fit.unlabeled),
+            "thresholds": ("threshold", posterior.likelihood.thresholds),
+            "noise": posterior.likelihood.noise,
+            "support": ("basis", posterior.support),
+            "alpha": ("basis", posterior.alpha),
+            "mean": ("obs", posterior.mean),
+            "precision": ("basis", posterior.precision),
+        },
+        coords={"obs": fit.index, "threshold": storable(fit.labels.threshold_names)},
+        attrs={"format": FORMAT, "creator": "pmordinal"},
+    )
+    extra = {f"extra_{name}": value for name, value in posterior.extra.items()}
+    arrays = arrays.merge(_ragged(extra))
+    values = {f"value_{i}": v for i, v in enumerate(posterior.gram.values)}
+    groups = {
+        "/fit": arrays,
+        "/kernel": _ragged(values),
+        "/point": _ragged({k: np.asarray(v) for k, v in fit.point.items()}),
+    }
+    groups |= {f"/{name}": data for name, data in fit.further_groups().items()}
+    stores.write(xr.DataTree.from_dict(groups), path)
+
+
+def _ragged(arrays: dict[str, np.ndarray]) -> xr.Dataset:
+    """Arrays of any shapes side by side, each with dimensions of its own."""
+    return xr.Dataset(
+        {name: ([f"{name}_{i}" for i in range(a.ndim)], a) for name, a in arrays.items()}
+    )

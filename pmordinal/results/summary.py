@@ -1,0 +1,110 @@
+"""What a fit, a comparison or a grid says in a few rows: for the terminal and for reports."""
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from pmordinal.modl.partition.grid import Grid
+    from pmordinal.results.fit import OrdinalFit
+
+
+def further(point: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the hyperparameters besides thresholds and noise; what stands there twice, once."""
+    shown = {"thresholds", "noise"}
+    if {"amplitude", "noise"} <= point.keys():  # the entries of this vector
+        shown.add("scales")
+    return {name: value for name, value in point.items() if name not in shown}
+
+
+def parameters(fit: "OrdinalFit") -> dict[str, float]:
+    """Return thresholds, noise and every other hyperparameter of a fit by a readable name.
+
+    Examples
+    --------
+    >>> import pmordinal as pmo
+    >>> fit = pmo.fit(pmo.gp_model([1.0, 2, 3, 4], [0, 0, 1, 1]), progressbar=False)
+    >>> list(parameters(fit))
+    ['threshold 0|1', 'noise', 'lengthscale']
+    """
+    names = fit.labels.threshold_names
+    rows = {f"threshold {k}": v for k, v in zip(names, fit.thresholds.tolist(), strict=True)}
+    rows["noise"] = fit.noise
+    for name, value in further(fit.point).items():
+        if value.ndim == 0:
+            rows[name] = value.item()
+            continue
+        by_feature = tuple(fit.dims.get(name, ())) == ("feature",)
+        for index, entry in np.ndenumerate(value):
+            where = fit.features.names[index[0]] if by_feature else ",".join(map(str, index))
+            rows[f"{name}[{where}]"] = float(entry)
+    return rows
+
+
+def outcome(fit: "OrdinalFit") -> dict[str, str]:
+    """Return rows, evidence, leave-one-out score and how the fit ended, each with what belongs to it."""
+    scores = fit.posterior.leave_one_out.value
+    correction = fit.status.log_evidence_correction
+    missed = "" if correction is None else f" (estimated error {-correction:+.3f})"
+    if (error := fit.posterior.log_evidence_error) is not None:
+        missed = f" ± {error:.3f} (Monte-Carlo standard error)"
+    se = np.sqrt(scores.size * scores.var())
+    unlabeled = f", {len(fit.unlabeled)} unlabelled" if len(fit.unlabeled) else ""
+    return {
+        "rows": f"{scores.size} labelled{unlabeled}",
+        "log evidence": f"{fit.log_evidence:.2f}{missed}",
+        "leave-one-out log score": f"{scores.sum():.2f} ± {se:.2f}",
+        "fit": f"{fit.status.evaluations} evaluations of {fit.objective}, {fit.status.seconds:.2f} s",
+        "status": status(fit),
+    }
+
+
+def status(fit: "OrdinalFit") -> str:
+    """Return whether a fit converged, and what to do if it did not."""
+    if not fit.posterior.status.converged:
+        return f"the engine did not converge: {fit.posterior.status.message}"
+    if not fit.status.converged:
+        return (
+            f"the optimiser stopped early ({fit.status.message}): try more starts, more evaluations, or "
+            "another engine"
+        )
+    return "converged"
+
+
+def grid_table(grid: "Grid", names: list[str] | None = None) -> pd.DataFrame:
+    """Return the counts of a grid, rows and columns named.
+
+    Parameters
+    ----------
+    grid : Grid
+    names : list of str, optional
+        Labels of an ordered target whose codes the grid was fitted to; its intervals are then called
+        ``low``, ``medium to high``.
+
+    Examples
+    --------
+    >>> from pmordinal.modl import fit_grid
+    >>> x = np.arange(60)
+    >>> grid_table(fit_grid(x, x // 20), ["low", "medium", "high"]).columns.to_list()
+    ['low', 'medium', 'high']
+    """
+    table = grid.to_frame()
+    if names is not None:
+        cuts = [0, *np.ceil(grid.y_boundaries).astype(int), len(names)]
+        spans = [names[a:b] for a, b in pairwise(cuts)]
+        table.columns = pd.Index([s[0] if len(s) == 1 else f"{s[0]} to {s[-1]}" for s in spans])
+    return table
+
+
+def number(value: Any) -> str:
+    """Return a value as a table shows it: four digits, yes or no, nothing where it is missing."""
+    if value is None or value is pd.NA or value != value:
+        return ""
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, float | np.floating):
+        x = float(value)
+        return f"{x:.0f}" if x.is_integer() and abs(x) < 1e6 else f"{x:.4g}"
+    return str(value)

@@ -1,0 +1,275 @@
+"""scikit-learn's faces: an ordinal Gaussian process as a classifier, and MODL's estimators.
+
+scikit-learn is an optional dependency: ``pip install pmordinal[sklearn]``.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "pmordinal.sklearn needs scikit-learn: pip install scikit-learn", name=error.name
+    ) from error
+
+from pmordinal import checks, modl
+from pmordinal.data.foreign import as_pandas
+from pmordinal.engines import Engine
+from pmordinal.inference.fit import fit as fit_model
+from pmordinal.links import Link
+from pmordinal.model.factories import gp_model
+from pmordinal.modl.regression.discretizer import MODLDiscretizer
+from pmordinal.results.decisions import decide
+from pmordinal.results.fit import OrdinalFit
+from pmordinal.sklearn.target import read_target
+
+__all__ = ["MODLDiscretizer", "OrdinalGPClassifier", "RankRegressor"]
+
+
+class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
+    """Gaussian-process classifier of ordered classes.
+
+    Parameters
+    ----------
+    engine : str or Engine, default "ep"
+        How the latent function is integrated out.
+    cov_func : pm.gp.cov covariance, or a class of them, optional
+        Covariance of the latent function; default is ``pm.gp.cov.ExpQuad``.
+    ard : bool, default False
+        One length-scale for each attribute.
+    link : {"probit", "logit", "cloglog"}, default "probit"
+        Distribution of the noise.
+    objective : str, optional
+        What to maximise; default is the engine's own.
+    categories : sequence, optional
+        All labels from lowest to highest, the unobserved ones included. Default is the order of an
+        ordered categorical, else the sorted labels, as everywhere in scikit-learn: text is then in
+        alphabetical order, with a `LabelOrderWarning`. Pass it under meta-estimators that encode
+        labels: their codes are read back by it.
+    rule : {"mode", "median"} or array-like, shape (r, r), default "mode"
+        How `predict` picks a class, see `OrdinalFit.predict`.
+    starts : int, default 1
+        Starting points of the optimisation.
+    priors : bool, default True
+        Whether the priors of the hyperparameters take part.
+    standardize : bool, optional
+        Centre and scale the attributes; default is to do so unless `cov_func` is a covariance of
+        your own.
+    max_evaluations : int, default 500
+        Evaluations of the objective, for each start.
+    random_state : int, RandomState or None, default None
+        Seed of the scattered starts.
+    progressbar : bool, default False
+        Whether to show progress.
+
+    Attributes
+    ----------
+    categories_ : ndarray, shape (r,)
+        The labels from lowest to highest.
+    classes_ : ndarray, shape (r,)
+        The same labels sorted, as scikit-learn's metrics and meta-estimators take for granted: the
+        columns of `predict_proba`.
+    fit_ : OrdinalFit
+        Hyperparameters, thresholds, leave-one-out, `to_datatree` and the rest.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn; a categorical column of a table counts as one.
+
+    Notes
+    -----
+    Tables may have categorical and text columns, which become one column a level. Labels must not
+    be missing: for unlabelled rows use `pmordinal.gp_model`. scikit-learn's metrics take the columns
+    of `predict_proba` to be sorted, and so they are; from lowest to highest they are in
+    ``fit_.predict(X)``, which is what `pmordinal.scores` takes.
+
+    Examples
+    --------
+    >>> import pmordinal as pmo
+    >>> wine = pmo.datasets.wine()
+    >>> X, y = wine[["temperature", "contact"]], wine["rating"]
+    >>> model = OrdinalGPClassifier().fit(X, y)
+    >>> model.predict(X.iloc[[0, -1]])
+    array([2, 4])
+    """
+
+    fit_: OrdinalFit
+    classes_: np.ndarray
+    categories_: np.ndarray
+    _positions: np.ndarray
+    _is_copy = False
+
+    def __init__(
+        self,
+        engine: str | Engine = "ep",
+        *,
+        cov_func: Any = None,
+        ard: bool = False,
+        link: str | Link = "probit",
+        objective: str | None = None,
+        categories: Sequence[Any] | None = None,
+        rule: Any = "mode",
+        starts: int = 1,
+        priors: bool = True,
+        standardize: bool | None = None,
+        max_evaluations: int = 500,
+        random_state: int | np.random.RandomState | None = None,
+        progressbar: bool = False,
+    ) -> None:
+        self.engine = engine
+        self.cov_func = cov_func
+        self.ard = ard
+        self.link = link
+        self.objective = objective
+        self.categories = categories
+        self.rule = rule
+        self.starts = starts
+        self.priors = priors
+        self.standardize = standardize
+        self.max_evaluations = max_evaluations
+        self.random_state = random_state
+        self.progressbar = progressbar
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the hyperparameters and the latent function.
+
+        Parameters
+        ----------
+        X : data frame or array-like, shape (n, d)
+        y : array-like, shape (n,)
+
+        Returns
+        -------
+        OrdinalGPClassifier
+            Itself.
+        """
+        if y is None:
+            raise ValueError(
+                "OrdinalGPClassifier requires y to be passed, but the target y is None."
+            )
+        X = self._table(X, reset=True)
+        target = read_target(y, self.categories, may_be_codes=self._is_copy)
+        labels, r = target.labels, target.labels.n_classes
+        check_consistent_length(X, labels.codes)
+        decide(np.full((1, r), 1.0 / r), self.rule)  # a wrong rule fails here
+        model = gp_model(
+            X,
+            labels.decode(labels.codes),
+            self.cov_func,
+            ard=self.ard,
+            engine=self.engine,
+            link=self.link,
+            objective=self.objective,
+            categories=list(labels.categories),
+            standardize=self.standardize,
+        )
+        self.fit_ = fit_model(
+            model,
+            starts=self.starts,
+            progressbar=self.progressbar,
+            priors=self.priors,
+            seed=self._seed(),
+            max_evaluations=self.max_evaluations,
+        )
+        self.classes_ = target.classes
+        self.categories_ = target.levels
+        self._positions = target.positions
+        self.n_iter_ = self.fit_.status.iterations
+        return self
+
+    def _seed(self) -> int:
+        """Return a seed that `random_state` stands for, in the way of scikit-learn."""
+        try:
+            return int(check_random_state(self.random_state).randint(2**31 - 1))
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                "random_state must be an integer from 0 to 2**32 - 1, a RandomState or None, got "
+                f"{checks.got(self.random_state)}"
+            ) from error
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each row that `rule` picks.
+
+        Parameters
+        ----------
+        X : data frame or array-like, shape (m, d)
+
+        Returns
+        -------
+        ndarray, shape (m,)
+        """
+        chosen = decide(self._probabilities(X), self.rule)
+        return self.classes_[np.argsort(self._positions)[chosen]]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return class probabilities, columns in the order of `classes_`, which is the sorted one.
+
+        ``fit_.predict(X)`` has them from lowest to highest, with the names of the labels.
+
+        Parameters
+        ----------
+        X : data frame or array-like, shape (m, d)
+
+        Returns
+        -------
+        ndarray, shape (m, r)
+        """
+        return self._probabilities(X)[:, self._positions]
+
+    def _probabilities(self, X: Any) -> np.ndarray:
+        """Return class probabilities from the lowest class to the highest."""
+        check_is_fitted(self)
+        table = self._table(X, reset=False)
+        return self.fit_.predict(table).to_numpy()
+
+    def _table(self, X: Any, *, reset: bool) -> Any:
+        """Return X after scikit-learn's checks; tables keep their columns, whatever the types."""
+        X = as_pandas(X, "X")
+        if hasattr(X, "columns") and len(X) > 0 and len(X.columns) > 0:
+            validate_data(self, X, skip_check_array=True, reset=reset)
+            return X
+        return validate_data(self, X, dtype="numeric", reset=reset)
+
+    def __sklearn_clone__(self) -> Any:
+        """Return an unfitted copy, which may be given the codes of a label encoder as y.
+
+        Meta-estimators that encode y fit copies; an estimator that you fit yourself gets your y.
+        """
+        copy = super().__sklearn_clone__()
+        copy._is_copy = True
+        return copy
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare that tables may have categorical columns."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _has_labels(model: "RankRegressor") -> bool:
+    if getattr(model, "y_labels_", None) is None:
+        raise AttributeError(
+            "predict_proba needs a target of ordered labels; for a numeric one use rank_cdf, "
+            "predict_quantile, or pmordinal.modl.RankRegressor.predict_proba with cuts"
+        )
+    return True
+
+
+class RankRegressor(modl.RankRegressor):
+    """`pmordinal.modl.RankRegressor`, with `predict_proba` only for targets that are ordered labels.
+
+    scikit-learn asks that of a regressor. Everything else is the same.
+
+    Examples
+    --------
+    >>> x = np.linspace(0.0, 1.0, 200)[:, None]
+    >>> model = RankRegressor().fit(x, x[:, 0] ** 2)
+    >>> bool(model.score(x, x[:, 0] ** 2) > 0.9)
+    True
+    """
+
+    predict_proba = available_if(_has_labels)(modl.RankRegressor.predict_proba)

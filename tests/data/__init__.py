@@ -1,0 +1,1 @@
+"""Tests of tables and labels at the border."""

@@ -1,0 +1,1 @@
+"""Tests of from a model to a result."""

@@ -1,0 +1,61 @@
+"""Amplitude, noise and thresholds share one scale: both free is refused unless priors hold it."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pmordinal as pmo
+from pmordinal.gram import lower
+from pmordinal.inference.optimise import Target
+
+X = np.linspace(0, 1, 12)
+Y = (X * 2.99).astype(int)
+
+
+@pytest.mark.parametrize(
+    ("cov", "count"),
+    [
+        (pm.gp.cov.ExpQuad(1, ls=1.0), 0),
+        (2.0 * pm.gp.cov.ExpQuad(1, ls=1.0), 1),
+        (2.0 * pm.gp.cov.ExpQuad(1, ls=1.0) + pm.gp.cov.Linear(1, c=0.0), 0),
+        (2.0 * pm.gp.cov.ExpQuad(1, ls=1.0) + 3.0 * pm.gp.cov.Linear(1, c=0.0), 2),
+        ((2.0 * pm.gp.cov.ExpQuad(1, ls=1.0)) ** 2, 1),
+        (pm.gp.cov.Constant(2.0), 1),
+    ],
+)
+def test_scale_parameters(cov, count):
+    assert len(lower(cov).scale) == count
+
+
+def test_both_free_needs_proper_priors():
+    with pytest.raises(ValueError, match="'amplitude' has an improper prior"):
+        pmo.gp_model(X, Y, amplitude=pm.HalfFlat.dist())
+    with pytest.raises(ValueError, match="'noise' has an improper prior"):
+        pmo.gp_model(X, Y, amplitude=pm.HalfNormal.dist(1), noise=pm.HalfFlat.dist())
+    model = pmo.gp_model(X, Y, amplitude=pm.HalfNormal.dist(1))
+    assert {v.name for v in model.free_RVs} == {"amplitude", "lengthscale", "noise", "thresholds"}
+    Target(model)
+    with pytest.raises(ValueError, match="only their priors fix the scale"):
+        Target(model, priors=False)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"noise": pm.HalfFlat.dist()},
+        {"amplitude": pm.HalfFlat.dist(), "noise": 1.0},
+        {"amplitude": pm.HalfFlat.dist(), "thresholds": [-0.5, 0.5]},
+    ],
+)
+def test_one_fixed_is_enough(options):
+    target = Target(pmo.gp_model(X, Y, **options), priors=False)
+    (start,) = target.starting_points(1, {}, np.random.default_rng(0))
+    assert np.isfinite(target.gradient(start)).all() and target.log_prior(start) == 0.0
+
+
+def test_the_scale_direction_really_is_flat():
+    """Multiplying amplitude, noise and thresholds together leaves the evidence as it is."""
+    small = pmo.gp_model(X, Y, lengthscale=0.7, amplitude=1.0, noise=0.4, thresholds=[-0.5, 0.6])
+    large = pmo.gp_model(X, Y, lengthscale=0.7, amplitude=3.0, noise=1.2, thresholds=[-1.5, 1.8])
+    values = [float(m.point_logps(round_vals=12)["y"]) for m in (small, large)]
+    assert values[0] == pytest.approx(values[1], abs=1e-9)

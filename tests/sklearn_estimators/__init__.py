@@ -1,0 +1,1 @@
+"""Tests of scikit-learn's estimators."""
