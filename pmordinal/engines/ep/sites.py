@@ -1,6 +1,6 @@
 """Sites of expectation propagation: the posterior of given ones, and those that its cavities ask for [CG2005, App. B].
 
-`engines.ep` iterates between the two, with plain steps and with the Newton steps that are here.
+The engine iterates between the two, with plain steps and with the Newton steps that are here.
 """
 
 from collections.abc import Callable

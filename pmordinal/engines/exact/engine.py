@@ -1,6 +1,6 @@
 """The exact posterior under the probit link, by independent weighted draws [Botev2017].
 
-See `boxed` for what is exact and what is Monte-Carlo error. A fit holds the random numbers and the order of the
+See `posterior` for what is exact and what is Monte-Carlo error. A fit holds the random numbers and the order of the
 rows fixed, so that the estimated evidence is a smooth function of the hyperparameters; its gradient is exact.
 """
 

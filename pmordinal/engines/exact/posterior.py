@@ -1,7 +1,7 @@
 """The exact posterior under the probit link: a Gaussian in a box, by weighted draws.
 
 A label says that z = f + s·e lies between two thresholds. So the posterior of f is that of z ~ N(0, C), C = K + s² I,
-in a box, followed by the Gaussian f | z; and the evidence is the probability of the box. `tilting` gives weighted
+in a box, followed by the Gaussian f | z; and the evidence is the probability of the box. `box` gives weighted
 draws of z, independent of each other, whose average weight is an unbiased estimate of the evidence. All else is
 an average over them of what is known given z:
 
