@@ -1,16 +1,13 @@
 """Factories: a whole PyMC model in one call."""
 
 import numpy as np
-import pandas as pd
 import pymc as pm
 import pytensor.tensor as pt
 
 from pmordinal import checks
-from pmordinal.data import features as feature_table
+from pmordinal.data import design as design_of
 from pmordinal.data import groups
-from pmordinal.data import labels as label_table
-from pmordinal.data.foreign import row_index
-from pmordinal.data.rows import storable
+from pmordinal.data.labels import Labels
 from pmordinal.engines import Engine, get_engine
 from pmordinal.links import Link
 from pmordinal.model.compile import SmallModel
@@ -107,19 +104,18 @@ def gp_model(
         raise ValueError(ONE_VECTOR)
     if standardize is None:
         standardize = not is_own(cov_func)
-    table, rows = feature_table.learn(X, standardize=standardize)
-    labels = matching(rows, label_table.encode(y, categories))
+    design = design_of.read(X, y, categories, standardize=standardize, unlabeled=unlabeled)
+    labels, names = design.labels, design.features.names
     engine = get_engine(engine)
     if noise_fraction is not None and not engine.in_label_units:
         raise ValueError(f"noise_fraction belongs to engine='plsor'; {engine.name!r} has none")
-    d, is_default = len(table.names), thresholds is None
+    d, is_default = len(names), thresholds is None
     begin = {"lengthscale": np.sqrt(d)}  # κ = 1/d [CG2005, footnote 6]
     model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else SmallModel()
     with model:
-        add_coords(model, X, table, labels)
+        model.add_coords(design.coords)
         if engine.in_label_units:
-            codes = labels.codes[labels.observed]
-            spread = max(codes.std(), 0.1)
+            spread = max(design.y.std(), 0.1)
             share = pm.Beta.dist(1.5, 1.5) if noise_fraction is None else noise_fraction
             share = variable("noise_fraction", share)
             if amplitude is None and noise is None:
@@ -140,21 +136,10 @@ def gp_model(
         total = pt.sqrt(amplitude**2 + noise**2)
         unit = 1.0 if engine.in_label_units else noise
         thresholds = threshold_variable(thresholds, labels.n_classes, total, link, unit)
-        MarginalOrdinal(cov, engine, link).marginal_likelihood(
-            "y",
-            X,
-            y,
-            thresholds,
-            noise,
-            categories=categories,
-            objective=objective,
-            unlabeled=unlabeled,
-            features=table,
-            start=begin,
-            dims="obs",
-        )
+        gp = MarginalOrdinal(cov, engine, link)
+        gp.observe("y", design, thresholds, noise, objective=objective, start=begin, dims="obs")
         if is_own(cov_func):
-            warn_of_units(cov_func, rows, table.names, by_size=is_default)
+            warn_of_units(cov_func, design.rows, names, by_size=is_default)
     return model
 
 
@@ -206,19 +191,17 @@ def linear_model(
     ['coefficients', 'thresholds']
     """
     X, members = (X, None) if thresholds_by is None else groups.split(X, thresholds_by)
-    table, rows = feature_table.learn(X, standardize=standardize)
-    labels = matching(rows, label_table.encode(y, categories))
+    design = design_of.read(X, y, categories, standardize=standardize)
     model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else pm.Model()
     with model:
-        add_coords(model, X, table, labels)
-        default = pm.Normal.dist(0.0, 1.5, shape=len(table.names))
+        model.add_coords(design.coords)
+        default = pm.Normal.dist(0.0, 1.5, shape=len(design.features.names))
         beta = variable(
             "coefficients", default if coefficients is None else coefficients, dims="feature"
         )
-        _, b = row_thresholds(thresholds, labels, 1.0, link, thresholds_by, members)
-        seen = labels.observed
-        eta = pt.sum(rows[seen] * beta, axis=-1)
-        Ordinal("y", eta, b, link=link, observed=labels.codes[seen], dims="obs")
+        _, b = row_thresholds(thresholds, design.labels, 1.0, link, thresholds_by, members)
+        eta = pt.sum(design.X * beta, axis=-1)
+        Ordinal("y", eta, b, link=link, observed=design.y, dims="obs")
     return model
 
 
@@ -278,7 +261,7 @@ def threshold_variable(thresholds, n_classes: int, scale, link, unit=1.0):
     return thresholds
 
 
-def row_thresholds(thresholds, labels: label_table.Labels, scale, link, by=None, members=None):
+def row_thresholds(thresholds, labels: Labels, scale, link, by=None, members=None):
     """Return the population's thresholds and those of each labelled row: one vector, or by group."""
     if by is None:
         b = threshold_variable(thresholds, labels.n_classes, scale, link)
@@ -290,31 +273,6 @@ def row_thresholds(thresholds, labels: label_table.Labels, scale, link, by=None,
     options = {"scale": scale, "link": link, "dims": "threshold", "by": by}
     b = threshold_prior("thresholds", labels.n_classes, **options)
     return model["thresholds_population"], b[members.codes[labels.observed].astype(int)]
-
-
-def matching(rows: np.ndarray, labels: label_table.Labels) -> label_table.Labels:
-    """Return the labels if there is one for each row."""
-    if len(rows) != labels.codes.size:
-        raise ValueError(
-            f"X has {len(rows)} rows and y has {labels.codes.size} labels: they must match"
-        )
-    return labels
-
-
-def add_coords(model: pm.Model, X, table, labels) -> None:
-    """Name the labelled rows, the attributes, the thresholds and the classes."""
-    named = row_index(X)
-    index = np.arange(labels.codes.size) if named is None else storable(named)
-    if not pd.Index(index).is_unique:
-        index = np.arange(labels.codes.size)
-    model.add_coords(
-        {
-            "obs": index[labels.observed],
-            "feature": list(table.names),
-            "threshold": labels.threshold_names,
-            "class": labels.class_names,
-        }
-    )
 
 
 def variable(name: str, value, dims: str | None = None):

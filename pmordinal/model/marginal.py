@@ -11,8 +11,8 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.op import RandomVariable
 
 from pmordinal.checks import got, one_of
-from pmordinal.data import features as feature_table
-from pmordinal.data import labels as label_table
+from pmordinal.data import design as design_of
+from pmordinal.data.design import Design
 from pmordinal.data.features import Features
 from pmordinal.engines import Engine, get_engine
 from pmordinal.gram import Kernel, check_columns, lower
@@ -116,16 +116,25 @@ class MarginalOrdinal:
         TensorVariable
             The observed variable, class codes of the labelled rows.
         """
-        if features is None:
-            features, rows = feature_table.learn(X)
-        else:
-            rows = features.transform(X)
-        check_columns(self.cov_func, features.names)
-        labels = label_table.encode(y, categories)
-        if len(rows) != labels.codes.size:
-            raise ValueError(
-                f"X has {len(rows)} rows and y has {labels.codes.size} labels: they must match"
-            )
+        design = design_of.read(X, y, categories, unlabeled=unlabeled, features=features)
+        return self.observe(
+            name, design, thresholds, noise, objective=objective, start=start, **kwargs
+        )
+
+    def observe(
+        self,
+        name: str,
+        design: Design,
+        thresholds,
+        noise,
+        *,
+        objective: str | None = None,
+        start: dict | None = None,
+        **kwargs,
+    ):
+        """Add the labels of a design as an observed variable; see `marginal_likelihood`."""
+        check_columns(self.cov_func, design.features.names)
+        labels = design.labels
         thresholds = pt.cast(increasing_tensor("thresholds", thresholds), "float64")
         noise = pt.cast(positive_tensor("noise", noise), "float64")
         if thresholds.type.ndim == 2:
@@ -135,9 +144,6 @@ class MarginalOrdinal:
             raise ValueError(f"noise must be a scalar, got {noise.type.ndim} dimensions")
         objective = objective or self.engine.objectives[0]
         one_of("objective", objective, self.engine.objectives)
-        extra = rows[~labels.observed]
-        if unlabeled is not None:
-            extra = np.concatenate([extra, features.transform(unlabeled, name="unlabeled")])
         r = labels.n_classes
         papers = -1.0 + 2.0 / r * np.arange(r - 1)  # b_1 = −1, Δ = 2/r [CG2005, footnote 6]
         begin = {
@@ -149,13 +155,13 @@ class MarginalOrdinal:
         kernel = lower(self.cov_func)
         problem = Problem(
             kernel=kernel,
-            X=rows[labels.observed],
+            X=design.X,
             labels=labels,
-            features=features,
+            features=design.features,
             engine=self.engine,
             objective=objective,
             link=self.link,
-            unlabeled=extra,
+            unlabeled=design.unlabeled,
             scale_is_free=_scale_is_free(kernel, thresholds, noise),
             start=begin | (start or {}),
         )

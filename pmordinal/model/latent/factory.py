@@ -14,9 +14,8 @@ from pymc.gp.hsgp_approx import approx_hsgp_hyperparams
 from scipy.stats import norm
 
 from pmordinal import checks
-from pmordinal.data import features as feature_table
+from pmordinal.data import design as design_of
 from pmordinal.data import groups
-from pmordinal.data import labels as label_table
 from pmordinal.data.labels import Labels
 from pmordinal.gram import check_columns, lower
 from pmordinal.links import Link, get_link
@@ -103,31 +102,30 @@ def latent_model(
     if standardize is None:
         standardize = not models.is_own(cov_func)
     X, members = (X, None) if thresholds_by is None else groups.split(X, thresholds_by)
-    table, rows = feature_table.learn(X, standardize=standardize)
-    labels = models.matching(rows, label_table.encode(y, categories))
-    link = get_link(link)
-    seen, d = labels.observed, len(table.names)
+    design = design_of.read(X, y, categories, standardize=standardize)
+    features, labels = design.features, design.labels
+    link, d = get_link(link), len(features.names)
     model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else pm.Model()
     with model:
-        models.add_coords(model, X, table, labels)
+        model.add_coords(design.coords)
         amplitude = models.variable("amplitude", 1.0 if amplitude is None else amplitude)
         cov = models.scaled(models.covariance(cov_func, d, ard, lengthscale), amplitude)
-        check_columns(cov, table.names)
+        check_columns(cov, features.names)
         if models.is_own(cov_func):
-            warn_of_units(cov_func, rows, table.names, by_size=thresholds is None)
+            warn_of_units(cov_func, design.rows, features.names, by_size=thresholds is None)
         noise = models.noise_variable(noise)
         total = pt.sqrt(amplitude**2 + noise**2)
         centre, b = models.row_thresholds(thresholds, labels, total, link, thresholds_by, members)
         measured = _measurements(labels, link, centre, noise, total)
         if approx == "hsgp":
-            gp, phi, root = _basis(cov, rows[seen], table.names, m, c)
-            basis = Basis(gp, phi, rows[seen], table, labels, link)
+            gp, phi, root = _basis(cov, design.X, features.names, m, c)
+            basis = Basis(gp, phi, design.X, features, labels, link)
             f = _basis_values(basis, root, *measured)
         else:
-            process = Process(lower(cov), rows[seen], table, labels, link)
+            process = Process(lower(cov), design.X, features, labels, link)
             f = _process_values(process, *measured)
         f = pm.Deterministic("f", f, dims="obs")
-        Ordinal("y", f, b, noise, link=link, observed=labels.codes[seen], dims="obs")
+        Ordinal("y", f, b, noise, link=link, observed=design.y, dims="obs")
     return model
 
 

@@ -1,0 +1,109 @@
+"""The user's X and y, read once: rows, labels, and what they are called."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pmordinal.data import features as feature_table
+from pmordinal.data.features import Features
+from pmordinal.data.labels import Labels, encode
+from pmordinal.data.rows import row_names
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """What a model is built from: the rows of `X` as numbers, and their labels.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (n, d)
+        All rows, those without a label included.
+    labels : Labels
+        One for each row, some of them missing.
+    features : Features
+        How the user's table became rows.
+    index : ndarray, shape (n,)
+        Names of the rows: numbers from zero where two rows would share one.
+    further : ndarray, shape (m, d)
+        More rows without a label, from a table of their own.
+
+    Examples
+    --------
+    >>> design = read([[1.0], [2.0], [4.0]], [1, None, 2])
+    >>> design.X.tolist(), design.y.tolist(), design.unlabeled.tolist()
+    ([[1.0], [4.0]], [0, 1], [[2.0]])
+    """
+
+    rows: np.ndarray
+    labels: Labels
+    features: Features
+    index: np.ndarray
+    further: np.ndarray
+
+    @property
+    def X(self) -> np.ndarray:
+        """The labelled rows."""
+        return self.rows[self.labels.observed]
+
+    @property
+    def y(self) -> np.ndarray:
+        """Class codes of the labelled rows."""
+        return self.labels.codes[self.labels.observed]
+
+    @property
+    def unlabeled(self) -> np.ndarray:
+        """The rows without a label, of both tables."""
+        return np.concatenate([self.rows[~self.labels.observed], self.further])
+
+    @property
+    def coords(self) -> dict[str, Any]:
+        """Names of the labelled rows, the attributes, the thresholds and the classes."""
+        return {
+            "obs": self.index[self.labels.observed],
+            "feature": list(self.features.names),
+            "threshold": self.labels.threshold_names,
+            "class": self.labels.class_names,
+        }
+
+
+def read(
+    X: Any,
+    y: Any,
+    categories: Any = None,
+    *,
+    standardize: bool = False,
+    unlabeled: Any = None,
+    features: Features | None = None,
+) -> Design:
+    """Return a table and its labels as a design.
+
+    Parameters
+    ----------
+    X : DataFrame or array_like, shape (n, number of columns)
+    y : array_like, shape (n,)
+        Labels; some may be missing.
+    categories : sequence, optional
+        All labels in order.
+    standardize : bool
+        Centre and scale the columns.
+    unlabeled : DataFrame or array_like, optional
+        Further rows without a label.
+    features : Features, optional
+        How `X` becomes rows; learned from `X` if not given.
+    """
+    if features is None:
+        features, rows = feature_table.learn(X, standardize=standardize)
+    else:
+        rows = features.transform(X)
+    labels = encode(y, categories)
+    if len(rows) != labels.codes.size:
+        raise ValueError(
+            f"X has {len(rows)} rows and y has {labels.codes.size} labels: they must match"
+        )
+    further = rows[:0] if unlabeled is None else features.transform(unlabeled, name="unlabeled")
+    index = row_names(X, len(rows))
+    if not pd.Index(index).is_unique:
+        index = np.arange(len(rows))
+    return Design(rows, labels, features, index, further)
