@@ -5,40 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 
+from pmordinal.data.coding import Column, block, computed, levels_of
 from pmordinal.data.columns import column_values, read_columns
 from pmordinal.data.levels import show
 
 LARGEST = 1e100  # entry of a row, whose square distances are numbers
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of the user's table: numeric, or categorical with the levels it may take.
-
-    Attributes
-    ----------
-    name : str
-        The column's name.
-    levels : tuple of str, optional
-        The levels as text, in order; None for a numeric column.
-
-    Examples
-    --------
-    >>> Column("colour", ("blue", "red")).names
-    ('colour=blue', 'colour=red')
-    """
-
-    name: str
-    levels: tuple[str, ...] | None = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the matrix columns that this column becomes."""
-        if self.levels is None:
-            return (self.name,)
-        return tuple(f"{self.name}={level}" for level in self.levels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +26,7 @@ class Features:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> table = pd.DataFrame({"age": [20, 30], "colour": ["red", "blue"]})
     >>> features, X = learn(table)
     >>> features.names
@@ -71,6 +44,11 @@ class Features:
     def names(self) -> tuple[str, ...]:
         """Names of the matrix columns: ``age``; ``colour=red``; ``x0``, ``x1``, … for arrays."""
         return tuple(name for column in self.columns for name in column.names)
+
+    @property
+    def given(self) -> tuple[Column, ...]:
+        """The columns that the user's table has: all but expressions."""
+        return tuple(column for column in self.columns if column.expression is None)
 
     def transform(self, X: Any, name: str = "X") -> np.ndarray:
         """Return a table as the matrix the model was fitted on.
@@ -95,7 +73,8 @@ class Features:
         array([[2.]])
         """
         names, data = read_columns(X, name)
-        wanted = [column.name for column in self.columns]
+        columns = self.given
+        wanted = [column.name for column in columns]
         if names is None:
             if len(data) != len(wanted):
                 hint = ", or X.reshape(1, -1) for one row" if np.ndim(X) == 1 else ""
@@ -115,10 +94,10 @@ class Features:
             _check_unique([column for column in names if column in needed], name)
             data = [data[place[column]] for column in wanted]
         blocks = [
-            _block(values, column, name)
-            for values, column in zip(map(column_values, data), self.columns, strict=True)
+            block(values, column, name)
+            for values, column in zip(map(column_values, data), columns, strict=True)
         ]
-        return self._standardize(np.concatenate(blocks, axis=1), name)
+        return self.standardized(np.concatenate(blocks, axis=1), name)
 
     def untransform(self, Z: Any) -> np.ndarray:
         """Return matrix columns in the user's units (undo centring and scaling).
@@ -157,10 +136,7 @@ class Features:
         >>> features.to_json()
         {'columns': [{'name': 'x0', 'levels': None}], 'center': [0.0], 'scale': [1.0]}
         """
-        columns = [
-            {"name": column.name, "levels": None if column.levels is None else list(column.levels)}
-            for column in self.columns
-        ]
+        columns = [column.to_json() for column in self.columns]
         return {"columns": columns, "center": self.center.tolist(), "scale": self.scale.tolist()}
 
     @classmethod
@@ -174,13 +150,23 @@ class Features:
         ('x0',)
         """
         columns = tuple(
-            Column(item["name"], None if item["levels"] is None else tuple(item["levels"]))
+            Column(**item | {"levels": None if item["levels"] is None else tuple(item["levels"])})
             for item in data["columns"]
         )
         center, scale = (np.array(data[key], dtype=np.float64) for key in ("center", "scale"))
         return cls(columns, center, scale)
 
-    def _standardize(self, matrix: np.ndarray, name: str) -> np.ndarray:
+    def standardized(self, matrix: np.ndarray, name: str = "X") -> np.ndarray:
+        """Return rows in the user's units as the model has them: the inverse of `untransform`.
+
+        Parameters
+        ----------
+        matrix : ndarray, shape (n, at least the columns that are no expressions)
+            Columns that are expressions are computed, whatever they are there.
+        name : str
+            What to call the rows in error messages.
+        """
+        matrix = self._with_expressions(matrix, name)
         with np.errstate(over="ignore", invalid="ignore"):
             matrix = (matrix - self.center) / self.scale
         bad = ~(np.abs(matrix) <= LARGEST).all(axis=0)  # a NaN is not below it either
@@ -190,6 +176,14 @@ class Features:
                 "rescale it, or take its logarithm"
             )
         return np.ascontiguousarray(matrix)
+
+    def _with_expressions(self, matrix: np.ndarray, name: str) -> np.ndarray:
+        expressions = [column for column in self.columns if column.expression is not None]
+        if not expressions:
+            return matrix
+        plain = matrix[:, : len(self.center) - len(expressions)]  # the others are the last
+        numbers = dict(zip(self.names, plain.T, strict=False))
+        return np.column_stack([plain, *(computed(c, numbers, name) for c in expressions)])
 
 
 def learn(X: Any, standardize: bool = False, name: str = "X") -> tuple[Features, np.ndarray]:
@@ -230,10 +224,10 @@ def learn(X: Any, standardize: bool = False, name: str = "X") -> tuple[Features,
     _check_unique(names, name)
     data = [column_values(values) for values in data]
     columns = tuple(
-        Column(column, _levels(values, column, name))
+        Column(column, levels_of(values, column, name))
         for column, values in zip(names, data, strict=True)
     )
-    blocks = [_block(values, column, name) for values, column in zip(data, columns, strict=True)]
+    blocks = [block(values, column, name) for values, column in zip(data, columns, strict=True)]
     matrix = np.concatenate(blocks, axis=1)
     center, scale = np.zeros(matrix.shape[1]), np.ones(matrix.shape[1])
     if standardize:
@@ -247,7 +241,7 @@ def learn(X: Any, standardize: bool = False, name: str = "X") -> tuple[Features,
         scale = _common(columns, scale)
     features = Features(columns, center, scale)
     _check_unique(features.names, name)
-    return features, features._standardize(matrix, name)
+    return features, features.standardized(matrix, name)
 
 
 def _common(columns: Sequence[Column], sd: np.ndarray) -> np.ndarray:
@@ -276,80 +270,3 @@ def _check_unique(names: Sequence[str], name: str) -> None:
         raise ValueError(
             f"{name} has more than one column named {twice[0]!r}: rename the column or the level"
         )
-
-
-def _levels(values: Any, column: str, name: str) -> tuple[str, ...] | None:
-    """Return the levels of a categorical or text column, None for a numeric one."""
-    if isinstance(values, pd.Categorical):
-        levels = [str(level) for level in values.categories]
-    elif _is_text(values):
-        levels = sorted({str(value) for value in values if not pd.isna(value)})
-    else:
-        return None
-    if len(set(levels)) < len(levels):
-        raise ValueError(
-            f"{name} column {column!r} has levels that read the same as text: rename them"
-        )
-    return tuple(levels)
-
-
-def _is_text(values: Any) -> bool:
-    if not pd.api.types.is_object_dtype(values) and not pd.api.types.is_string_dtype(values):
-        return False
-    return pd.api.types.infer_dtype(values, skipna=True) in ("string", "empty")
-
-
-def _block(values: Any, column: Column, name: str) -> np.ndarray:
-    """Return one column of the user's as one or more matrix columns, shape (n, k)."""
-    where = f"{name} column {column.name!r}"
-    missing = np.asarray(pd.isna(values), dtype=bool)
-    if missing.any():
-        raise ValueError(
-            f"{where} has {missing.sum()} missing value(s), the first in row "
-            f"{int(np.argmax(missing))}: impute them or drop those rows"
-        )
-    if column.levels is None:
-        out = _numbers(values, where)
-        infinite = ~np.isfinite(out)
-        if infinite.any():
-            row = int(np.argmax(infinite))
-            raise ValueError(
-                f"{where} has {infinite.sum()} infinite value(s), the first in row {row} "
-                f"({out[row]}): replace them or drop those rows"
-            )
-        return out[:, None]
-    place = {level: code for code, level in enumerate(column.levels)}
-    codes = np.array([place.get(str(value), -1) for value in values], dtype=np.int64)
-    if (codes < 0).any():
-        row = int(np.argmax(codes < 0))
-        raise ValueError(
-            f"{where} has a level that was not there when the model was fitted, "
-            f"{str(values[row])!r} in row {row}; known are {show(column.levels)}: "
-            "recode it, or fit with a categorical that declares it"
-        )
-    return (codes[:, None] == np.arange(len(column.levels))).astype(np.float64)
-
-
-def _numbers(values: Any, where: str) -> np.ndarray:
-    dtype = what = values.dtype
-    if pd.api.types.is_object_dtype(dtype):
-        what = pd.api.types.infer_dtype(values, skipna=False)
-        numeric = what in ("integer", "floating", "mixed-integer-float", "boolean", "decimal")
-    else:
-        numeric = pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)
-        numeric &= not pd.api.types.is_complex_dtype(dtype)
-    if numeric:
-        try:
-            with np.errstate(over="ignore"):  # a long double becomes inf, which is then refused
-                return np.asarray(values, dtype=np.float64)
-        except OverflowError as error:
-            raise ValueError(f"{where} has a number beyond 1e308: rescale it") from error
-    if any(word in str(what) for word in ("date", "time", "period")):
-        remedy = "turn it into numbers, e.g. days since a start: (t - t.min()).dt.days"
-    elif "complex" in str(what):
-        remedy = "pass the real and the imaginary part as two columns"
-    elif "str" in str(what):
-        remedy = "it was numeric when the model was fitted, make it so again"
-    else:
-        remedy = "make all its values numbers, or all of them text"
-    raise TypeError(f"{where} is not numeric ({what}): {remedy}")

@@ -14,7 +14,7 @@ from typing import IO, Any
 import pandas as pd
 
 from pmordinal.data import files
-from pmordinal.data.features import Column
+from pmordinal.data.coding import Column
 from pmordinal.data.formulas import mark, unmark, unmarked
 from pmordinal.data.labels import encode
 from pmordinal.data.levels import show

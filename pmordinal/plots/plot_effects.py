@@ -40,7 +40,8 @@ def plot_effects(
     -------
     Axes
     """
-    where, levels = locate(a_fit(fit).features, feature)
+    where, attribute = locate(a_fit(fit).features, feature)
+    levels = attribute.levels
     if versus is None:
         column = fit.features.untransform(fit.posterior.gram.X)[:, where.start]
         versus = float(np.median(column)) if levels is None else levels[0]

@@ -49,7 +49,7 @@ def plot_regions(
     -------
     Axes
     """
-    known = [column.name for column in a_fit(fit).features.columns]
+    known = [column.name for column in a_fit(fit).features.given]
     names = checks.names("features", known if features is None else features)
     if len(names) != 2 or names[0] == names[1]:
         raise ValueError(
@@ -64,7 +64,7 @@ def plot_regions(
     xs, ys = (_reach(X[:, column], n_grid) for column in (first, second))
     grid = np.repeat(row, n_grid**2, axis=0)
     grid[:, first], grid[:, second] = (g.ravel() for g in np.meshgrid(xs, ys))
-    Z = (grid - fit.features.center) / fit.features.scale
+    Z = fit.features.standardized(grid)
     mean, _ = fit.posterior.latent(Z)
     codes = decide(fit.posterior.probabilities(Z), rule)
     classes = fit.labels.class_names
@@ -92,8 +92,8 @@ def plot_regions(
 
 
 def _numeric(fit: OrdinalFit, name: str) -> int:
-    where, levels = locate(fit.features, name)
-    if levels is not None:
+    where, column = locate(fit.features, name)
+    if column.levels is not None:
         raise ValueError(f"features: {name!r} is categorical, regions need two numeric columns")
     return where.start
 

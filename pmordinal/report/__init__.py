@@ -135,7 +135,7 @@ def _page(fit: OrdinalFit, target: str, others, failures, source, command) -> st
     tiles = {
         "labelled rows": f"{fit.posterior.y.size:,}",
         "classes": str(fit.labels.n_classes),
-        "attributes": str(len(fit.features.columns)),
+        "attributes": str(len(fit.features.given)),
         "log evidence": f"{fit.log_evidence:.2f}",
         "leave-one-out log score": f"{score.elpd:.1f} ± {score.se:.1f}",
         "fit": "converged" if status(fit) == "converged" else "not converged",
@@ -162,14 +162,15 @@ def training_table(fit: OrdinalFit) -> pd.DataFrame:
     X = fit.features.untransform(fit.posterior.gram.X)
     out: dict[str, Any] = {}
     start = 0
-    for column in fit.features.columns:
+    for column in fit.features.given:
         block = X[:, start : start + len(column.names)]
         start += len(column.names)
         if column.levels is None:
             out[column.name] = block[:, 0]
         else:
             levels = pd.Index(column.levels)
-            out[column.name] = pd.Categorical.from_codes(block.argmax(1), categories=levels)
+            codes = block[:, 0].astype(int) if column.is_coded else block.argmax(1)
+            out[column.name] = pd.Categorical.from_codes(codes, categories=levels)
     return pd.DataFrame(out, index=fit.index)
 
 

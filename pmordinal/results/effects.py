@@ -17,6 +17,7 @@ from arviz_base.validate import validate_ci_prob
 from scipy.stats import norm
 
 from pmordinal import checks
+from pmordinal.data.coding import Column
 from pmordinal.data.features import Features
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.posterior import Posterior
@@ -175,7 +176,7 @@ class Effect:
         if base is not None:
             X, weights = np.concatenate([X, base]), np.repeat([1.0, -1.0], len(X)) / len(X)
         X, which = np.unique(X, axis=0, return_inverse=True)  # one-hot rows often coincide
-        Z = (X - fit.features.center) / fit.features.scale
+        Z = fit.features.standardized(X)
         return cls(
             fit.posterior.likelihood,
             np.bincount(which.ravel(), weights, len(X)),
@@ -270,25 +271,25 @@ def interval_tails(ci_prob: float | None) -> tuple[float, float]:
 
 def attribute(fit: "OrdinalFit", name: str, n_grid: int) -> Attribute:
     """Return where an attribute stands and the values it takes: its levels, or a grid of numbers."""
-    where, levels = locate(fit.features, name)
-    if levels is not None:
-        return Attribute(where, levels, np.eye(len(levels)), numeric=False)
+    where, column = locate(fit.features, name)
+    if column.levels is not None:
+        return Attribute(where, column.levels, column.codes, numeric=False)
     seen = fit.features.untransform(fit.posterior.gram.X)[:, where.start]
     grid = np.linspace(seen.min(), seen.max(), checks.integer("n_grid", n_grid, minimum=2))
     grid = np.unique(grid)  # one value if the column is constant
     return Attribute(where, tuple(grid.tolist()), grid[:, None], numeric=True)
 
 
-def locate(features: Features, name: str) -> tuple[slice, tuple[str, ...] | None]:
-    """Return the matrix columns of an attribute and its levels, None for a number."""
-    checks.one_of("feature", name, [column.name for column in features.columns])
+def locate(features: Features, name: str) -> tuple[slice, Column]:
+    """Return the matrix columns of an attribute, and the attribute."""
+    checks.one_of("feature", name, [column.name for column in features.given])
     start = 0
     for column in features.columns:
         where = slice(start, start + len(column.names))
         if column.name == name:
             break
         start = where.stop
-    return where, column.levels
+    return where, column
 
 
 def moved(X: np.ndarray, changes: Sequence[tuple[slice, np.ndarray]]) -> np.ndarray:
@@ -327,10 +328,11 @@ def typical_row(fit: "OrdinalFit") -> np.ndarray:
     """Return medians and most frequent levels of the training rows, shape (1, d), in the user's units."""
     X = fit.features.untransform(fit.posterior.gram.X)
     row = np.median(X, axis=0)
-    for column in fit.features.columns:
-        where, levels = locate(fit.features, column.name)
-        if levels is not None:
-            row[where] = np.eye(len(levels))[X[:, where].sum(0).argmax()]
+    for column in fit.features.given:
+        if column.levels is not None:
+            where, _ = locate(fit.features, column.name)
+            match = (X[:, where][:, None] == column.codes).all(axis=-1)
+            row[where] = column.codes[match.sum(axis=0).argmax()]
     return row[None]
 
 
@@ -342,8 +344,8 @@ def _values_of(fit: "OrdinalFit", names: Sequence[str], versus) -> list[tuple[sl
 
 
 def _code(features: Features, name: str, value, argument: str) -> tuple[slice, np.ndarray]:
-    where, levels = locate(features, name)
+    where, column = locate(features, name)
     what = f"{argument}: {name}"
-    if levels is None:
+    if column.levels is None:
         return where, checks.finite_array(what, [value], ndim=1)
-    return where, np.eye(len(levels))[levels.index(checks.one_of(what, str(value), levels))]
+    return where, column.codes[column.levels.index(checks.one_of(what, str(value), column.levels))]

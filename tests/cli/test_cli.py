@@ -11,7 +11,7 @@ import pytest
 import pmordinal as pmo
 from pmordinal.cli import COMMANDS, main
 from pmordinal.data import tables
-from pmordinal.data.features import Column
+from pmordinal.data.coding import Column
 
 
 @pytest.fixture(scope="module")

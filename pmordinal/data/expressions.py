@@ -1,0 +1,130 @@
+"""Arithmetic on columns, such as ``np.log(income)``, in a formula: read from text, and computed for any rows.
+
+Only functions of the list below can be called. So a text from a file computes numbers and does nothing else, and a
+fit that was saved can predict.
+"""
+
+import operator
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+from formulae import model_description
+from formulae.terms.call import Call
+from formulae.terms.call_resolver import LazyCall, LazyOperator, LazyValue, LazyVariable
+
+from pmordinal.data.levels import show
+
+FUNCTIONS = {
+    name: getattr(np, name)
+    for name in (
+        "abs arctan cbrt ceil cos exp expm1 floor log log10 log1p log2 maximum minimum round sign sin sqrt square "
+        "tan tanh where"
+    ).split()
+} | {"I": operator.pos}
+LEVELS = "C"  # makes levels of numbers
+STATEFUL = ("scale", "center", "standardize")
+
+
+@cache
+def parse(text: str) -> Any:
+    """Return the syntax tree of an expression, as `formulae` builds it."""
+    (term,) = model_description(f"0 + {text}").terms
+    (component,) = term.components
+    return component.call if isinstance(component, Call) else LazyVariable(component.name)
+
+
+def text_of(tree: Any) -> str:
+    """Return a tree as a text that `parse` reads as the same tree.
+
+    Examples
+    --------
+    >>> text_of(parse("np.log((income + 1) * size)"))
+    'np.log((income + 1) * size)'
+    """
+    if isinstance(tree, LazyOperator):
+        parts = [
+            f"({text_of(child)})" if isinstance(child, LazyOperator) else text_of(child)
+            for child in tree.args
+        ]
+        return f" {tree.symbol} ".join(parts) if len(parts) > 1 else tree.symbol + parts[0]
+    if isinstance(tree, LazyVariable):
+        return tree.name if tree.name.replace(".", "_").isidentifier() else f"`{tree.name}`"
+    if isinstance(tree, LazyCall):
+        named = [f"{key}={text_of(child)}" for key, child in tree.kwargs.items()]
+        return f"{tree.callee}({', '.join([*map(text_of, tree.args), *named])})"
+    return str(tree)
+
+
+def variables(tree: Any) -> list[str]:
+    """Return the names of the columns in a tree, each once.
+
+    Examples
+    --------
+    >>> variables(parse("np.log(income / size)"))
+    ['income', 'size']
+    """
+    if isinstance(tree, LazyVariable):
+        return [tree.name]
+    children = [*getattr(tree, "args", ()), *getattr(tree, "kwargs", {}).values()]
+    return list(dict.fromkeys(name for child in children for name in variables(child)))
+
+
+def is_levels(text: str) -> bool:
+    """Tell whether an expression makes levels of numbers."""
+    tree = parse(text)
+    return isinstance(tree, LazyCall) and tree.callee == LEVELS
+
+
+def evaluate(text: str, columns: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return an expression's values for the rows of numeric columns; for ``C(x)`` those of x.
+
+    Examples
+    --------
+    >>> evaluate("I(np.log(income) + 1)", {"income": np.array([1.0, np.e])})
+    array([1., 2.])
+    """
+    tree = parse(text)
+    if isinstance(tree, LazyCall) and tree.callee == LEVELS:
+        tree = tree.args[0]
+    size = len(next(iter(columns.values())))
+    with np.errstate(all="ignore"):  # what is not finite is refused with the column's name
+        return np.broadcast_to(np.asarray(_value(tree, columns, text), dtype=float), (size,))
+
+
+def _value(tree: Any, columns: Mapping[str, np.ndarray], text: str) -> Any:
+    if isinstance(tree, LazyVariable):
+        return columns[tree.name]
+    if isinstance(tree, LazyValue):
+        return tree.value
+    arguments = [_value(child, columns, text) for child in tree.args]
+    if isinstance(tree, LazyOperator):
+        return tree.op(*arguments)
+    return _function(tree, text)(*arguments)
+
+
+def _function(call: LazyCall, text: str) -> Any:
+    name = call.callee.removeprefix("np.").removeprefix("numpy.")
+    if name in FUNCTIONS and not call.kwargs:
+        return FUNCTIONS[name]
+    if name in STATEFUL:
+        raise ValueError(
+            f"formula: {text}: numeric columns are standardised anyway; write the column's name alone"
+        )
+    raise ValueError(
+        f"formula: {text}: {call.callee} is not a function that a formula can call, which are "
+        f"{show(FUNCTIONS, 40)}, gp, anova, offset and C: make a column of it in the table first"
+    )
+
+
+def check(text: str) -> None:
+    """Raise if an expression calls what it cannot."""
+    _check(parse(text), text)
+
+
+def _check(tree: Any, text: str) -> None:
+    if isinstance(tree, LazyCall) and not (tree.callee == LEVELS and len(tree.args) == 1):
+        _function(tree, text)
+    for child in getattr(tree, "args", ()):
+        _check(child, text)
