@@ -14,7 +14,7 @@ from pmordinal.jit import njit
 from pmordinal.linalg.workspace import empty
 
 FLAT, WELL = 1e-12, 1e4  # bounds on the largest W_ii K_ii, for single precision
-LEAF = 32  # half the order up to which LAPACK inverts a triangle
+LEAF = 64  # half the order up to which LAPACK inverts a triangle
 BLOCK = 32  # order of the blocks in which a triangle is mirrored
 
 

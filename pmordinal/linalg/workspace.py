@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 MOST = 8  # matrices of one size that are kept
-LEAST_BYTES = 2**17  # of a matrix that is worth keeping
+LEAST_ENTRIES = 2**14  # of a matrix that is worth keeping
 
 
 class Workspace:
@@ -53,7 +53,7 @@ class Workspace:
         if used < len(kept):
             return kept[used].view()  # which may be made read-only
         new = np.empty(shape, dtype, order="F")
-        if used < MOST and new.nbytes >= LEAST_BYTES:
+        if used < MOST:
             kept.append(new)
         return new.view()
 
@@ -67,5 +67,5 @@ _CURRENT: ContextVar[Workspace | None] = ContextVar("workspace", default=None)
 
 def empty(shape: tuple[int, int], dtype: DTypeLike = np.float64) -> np.ndarray:
     """Return a Fortran-ordered matrix, of the workspace that is entered if there is one; anything may be in it."""
-    workspace = _CURRENT.get()
+    workspace = _CURRENT.get() if shape[0] * shape[1] >= LEAST_ENTRIES else None
     return np.empty(shape, dtype, order="F") if workspace is None else workspace.next(shape, dtype)
