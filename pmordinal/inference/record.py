@@ -5,17 +5,18 @@ from dataclasses import replace
 import numpy as np
 
 from pmordinal.errors import ConvergenceWarning, warn
-from pmordinal.inference.optimise import Run, Target
+from pmordinal.inference.landscape import Landscape
+from pmordinal.inference.optimise import Run
 from pmordinal.results.fit import FitStatus, OrdinalFit
 
 DOUBTFUL = 30.0  # nats of estimated error, beyond which an evidence is not to be trusted
 
 
-def record(target: Target, run: Run, status: FitStatus) -> OrdinalFit:
+def record(landscape: Landscape, run: Run, status: FitStatus) -> OrdinalFit:
     """Return the fit at the optimum of `run`."""
-    problem, model = target.problem, target.model
-    target.hold(run)
-    posterior = target.posterior(run.x)
+    problem, model = landscape.problem, landscape.model
+    landscape.hold(run.engine)
+    posterior = landscape.posterior(run.x)
     if not posterior.status.converged:
         warn(
             f"{problem.engine.name}: {posterior.status.message}",
@@ -30,7 +31,7 @@ def record(target: Target, run: Run, status: FitStatus) -> OrdinalFit:
         )
     return OrdinalFit(
         posterior=posterior,
-        point=target.named_values(run.x),
+        point=landscape.named_values(run.x),
         dims=dict(model.named_vars_to_dims),
         objective=problem.objective,
         objective_value=run.value,
@@ -40,5 +41,5 @@ def record(target: Target, run: Run, status: FitStatus) -> OrdinalFit:
         features=problem.features,
         unlabeled=problem.unlabeled,
         index=np.asarray(model.coords.get("obs", np.arange(posterior.y.size))),
-        optimum=(target, run.x),
+        optimum=(landscape, run.x),
     )

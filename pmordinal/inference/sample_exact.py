@@ -23,8 +23,10 @@ from pmordinal.engines.exact.posterior import ExactPosterior
 from pmordinal.errors import ConvergenceWarning, warn
 from pmordinal.gram import Gram
 from pmordinal.inference.density import find_evidence, find_problem, training_data
-from pmordinal.inference.optimise import Target
+from pmordinal.inference.landscape import Landscape
+from pmordinal.inference.optimise import climb
 from pmordinal.inference.progress import progress_bar
+from pmordinal.inference.starting_points import starting_points
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.linalg.threads import blas_threads
 from pmordinal.model.compile import OFTEN
@@ -149,13 +151,13 @@ class _Density:
         def surrogate(problem: Problem) -> Problem:
             return replace(problem, engine=EP(), objective="evidence")
 
-        self.target = Target(model, adapt=surrogate)
-        if self.target.discrete:
+        self.landscape = Landscape(model, adapt=surrogate)
+        if discrete := self.landscape.discrete:
             raise ValueError(
-                f"sample_exact moves continuous hyperparameters only, and {self.target.discrete[0]!r} is discrete: use "
+                f"sample_exact moves continuous hyperparameters only, and {discrete[0]!r} is discrete: use "
                 "pm.sample(model=model), or fix it with pm.do"
             )
-        self._parts = self.target.density.parts(OFTEN)
+        self._parts = self.landscape.density.parts(OFTEN)
 
     def _at(self, values, thresholds, noise) -> tuple[Gram, np.ndarray, OrdinalLikelihood]:
         likelihood = OrdinalLikelihood(thresholds, float(noise), self.problem.link)
@@ -171,13 +173,13 @@ class _Density:
 
         The order of the rows is chosen there.
         """
-        start = self.target.starting_points(1, {}, np.random.default_rng(0))[0]
-        x = self.target.climb(start, 500, lambda text: None).x
+        start = starting_points(self.landscape, 1, {}, np.random.default_rng(0))[0]
+        x = climb(self.landscape, start, 500, lambda text: None).x
         self.engine = self.engine.select(*self._at(*self._parameters(x)[1:]))
         H = np.empty((x.size, x.size))
         for i in range(x.size):
             step = STEP * (np.arange(x.size) == i)
-            up, down = (self.target.gradient(x + sign * step) for sign in (1.0, -1.0))
+            up, down = (self.landscape.gradient(x + sign * step) for sign in (1.0, -1.0))
             H[i] = (down - up) / (2.0 * STEP)
         curvature, axes = np.linalg.eigh(0.5 * (H + H.T))
         return x, axes / np.sqrt(np.maximum(curvature, FLATTEST))
@@ -282,7 +284,7 @@ def _tree(density: _Density, runs: list[list[_Draw]], rng, seconds: float) -> xr
         for draw in run:
             key = draw.x.tobytes()
             if key not in named:
-                named[key] = density.target.named_values(draw.x)
+                named[key] = density.landscape.named_values(draw.x)
     names = next(iter(named.values()))
     sampled = Draws(
         {name: stack(lambda d, name=name: named[d.x.tobytes()][name]) for name in names},

@@ -7,9 +7,11 @@ import pymc as pm
 
 from pmordinal import checks
 from pmordinal.errors import ConvergenceWarning, warn
-from pmordinal.inference.optimise import Run, Target
+from pmordinal.inference.landscape import Landscape
+from pmordinal.inference.optimise import Run, climb, stay
 from pmordinal.inference.progress import progress_bar
 from pmordinal.inference.record import record
+from pmordinal.inference.starting_points import starting_points
 from pmordinal.linalg.threads import blas_threads
 from pmordinal.results.fit import FitStatus, OrdinalFit
 
@@ -28,9 +30,9 @@ def fit_supervised(
 ) -> OrdinalFit:
     """Return the fit at the best hyperparameters; see `fit`."""
     began = time.perf_counter()
-    target = Target(model, objective, priors)
-    points = target.starting_points(starts, start or {}, checks.generator("seed", seed))
-    n = len(target.problem.X)
+    landscape = Landscape(model, objective, priors)
+    points = starting_points(landscape, starts, start or {}, checks.generator("seed", seed))
+    n = len(landscape.problem.X)
     with blas_threads(n), progress_bar(progressbar) as progress:
         task = progress.add_task("fit", total=None, info="")
 
@@ -39,11 +41,13 @@ def fit_supervised(
 
         runs: list[Run] = []
         for point in points:
-            run = target.climb(point, max_evaluations, report) if optimize else target.stay(point)
-            runs.append(run)
+            if optimize:
+                runs.append(climb(landscape, point, max_evaluations, report))
+            else:
+                runs.append(stay(landscape, point))
             if runs[-1].interrupted:
                 break
-    best = best_of(runs, target.problem.objective)
+    best = best_of(runs, landscape.problem.objective)
     message, interrupted = best.message, runs[-1].interrupted
     if interrupted and best is not runs[-1]:
         message = f"interrupted in start {len(runs)} of {starts}: the best of those before is kept"
@@ -59,7 +63,7 @@ def fit_supervised(
     )
     if not status.converged:
         warn(f"fit did not converge: {message}", ConvergenceWarning)
-    return record(target, best, status)
+    return record(landscape, best, status)
 
 
 def best_of(runs: list[Run], objective: str) -> Run:

@@ -103,14 +103,12 @@ def test_an_interrupt_keeps_what_was_done_and_the_next_run_does_the_rest(folder,
 
 def test_half_a_fit_is_not_a_result(folder, tmp_path, monkeypatch):
     """`fit` keeps what it has after Ctrl-C; here that would pass for a result."""
-    from pmordinal.inference.optimise import Target
+    from pmordinal.inference.optimise import climb
 
-    climb = Target.climb
+    def stopped(*arguments):
+        return replace(climb(*arguments), interrupted=True)
 
-    def stopped(self, *arguments):
-        return replace(climb(self, *arguments), interrupted=True)
-
-    monkeypatch.setattr(Target, "climb", stopped)
+    monkeypatch.setattr("pmordinal.inference.supervised.climb", stopped)
     with pytest.raises(KeyboardInterrupt):
         go(folder, tmp_path / "r.csv", GPOR.tasks(folder, ["alpha"], [5], 1, ["laplace"]))
     assert len(bench_run.read(tmp_path / "r.csv")) == 0

@@ -10,7 +10,8 @@ import pmordinal as pmo
 from pmordinal.engines import PLSOR
 from pmordinal.engines.objectives import OBJECTIVES
 from pmordinal.gram import Gram, lower
-from pmordinal.inference.optimise import Target
+from pmordinal.inference.landscape import Landscape
+from pmordinal.inference.starting_points import starting_points
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.links import LINKS
 
@@ -125,14 +126,14 @@ def test_model_and_fit():
     assert fit.objective == "loo"
     assert np.all(np.diff(fit.thresholds) > 0)
     assert fit.status.evaluations <= 70
-    target = Target(model)
-    x = target.starting_points(1, {}, np.random.default_rng(0))[0]
-    _, gradient = target.value_and_gradient(x)
+    landscape = Landscape(model)
+    x = starting_points(landscape, 1, {}, np.random.default_rng(0))[0]
+    _, gradient = landscape.value_and_gradient(x)
     h = 1e-5
     for j, e in enumerate(np.eye(len(x))):
-        fd = (target.value_and_gradient(x + h * e)[0] - target.value_and_gradient(x - h * e)[0]) / (
-            2 * h
-        )
+        fd = (
+            landscape.value_and_gradient(x + h * e)[0] - landscape.value_and_gradient(x - h * e)[0]
+        ) / (2 * h)
         assert gradient[j] == pytest.approx(fd, rel=1e-6, abs=1e-6)
     accuracy = (fit.predict(X, "class") == y).mean()
     assert accuracy > 0.6

@@ -16,7 +16,8 @@ from scipy.stats import norm
 import pmordinal as pmo
 from pmordinal.engines import Laplace
 from pmordinal.gram import Gram, lower
-from pmordinal.inference.optimise import Target
+from pmordinal.inference.landscape import Landscape
+from pmordinal.inference.starting_points import starting_points
 from pmordinal.likelihood import OrdinalLikelihood
 
 # Engines that draw estimate the evidence anew at every call.
@@ -48,9 +49,9 @@ def fitted():
 def test_the_optimum_beats_its_surroundings(engine):
     X, y = data()
     model = pmo.gp_model(X, y, ard=True, engine=engine)
-    target = Target(model)
+    landscape = Landscape(model)
     found = fit(model)
-    logp = target.model.compile_logp(mode="FAST_COMPILE")
+    logp = landscape.model.compile_logp(mode="FAST_COMPILE")
     point = {}
     for rv in model.free_RVs:
         slot, transform = model.rvs_to_values[rv], model.rvs_to_transforms[rv]
@@ -97,9 +98,9 @@ def test_without_priors_the_evidence_is_maximised():
 
 def test_the_first_start_is_that_of_the_papers():
     X, y = data()
-    target = Target(pmo.gp_model(X, y, ard=True))
-    (start,) = target.starting_points(1, {}, np.random.default_rng(0))
-    values = target.named_values(start)
+    landscape = Landscape(pmo.gp_model(X, y, ard=True))
+    (start,) = starting_points(landscape, 1, {}, np.random.default_rng(0))
+    values = landscape.named_values(start)
     np.testing.assert_allclose(values["lengthscale"], np.sqrt(2))  # κ = 1/d
     assert values["noise"] == pytest.approx(1.0)
     np.testing.assert_allclose(values["thresholds"], [-1.0, -1.0 + 2 / 3])  # Δ = 2/r

@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 import pmordinal as pmo
 from pmordinal.engines import ENGINES, EP, Laplace
 from pmordinal.gram import Gram, lower
-from pmordinal.inference.optimise import Target
+from pmordinal.inference.landscape import Landscape
 from pmordinal.inference.semisupervised import assignment as transport
 from pmordinal.inference.semisupervised.fit import (
     WEIGHTS,
@@ -24,6 +24,7 @@ from pmordinal.inference.semisupervised.fit import (
     class_log_probs,
     fit_semisupervised,
 )
+from pmordinal.inference.starting_points import starting_points
 from pmordinal.likelihood import OrdinalLikelihood
 
 
@@ -209,16 +210,16 @@ def test_no_matrix_of_the_order_of_the_unlabelled_rows(rng):
 def test_the_objective_of_the_theta_step_has_its_gradient(rng, objective):
     """Through PyMC's transforms and priors, at λ = 0.3."""
     X, y, Xu, _ = two_clouds(rng)
-    target = Target(
+    landscape = Landscape(
         pmo.gp_model(X, y, engine=EP(tol=1e-11), unlabeled=Xu), objective, True, MatchedProblem.of
     )
-    matching = target.problem.matching
+    matching = landscape.problem.matching
     matching.codes, matching.weight = rng.integers(0, 2, len(Xu)), 0.3
-    x = target.starting_points(1, {}, rng)[0]
-    gradient = target.value_and_gradient(x)[1]
+    x = starting_points(landscape, 1, {}, rng)[0]
+    gradient = landscape.value_and_gradient(x)[1]
     step = 1e-5 * np.eye(x.size)
     numeric = [
-        (target.value_and_gradient(x + e)[0] - target.value_and_gradient(x - e)[0]) / 2e-5
+        (landscape.value_and_gradient(x + e)[0] - landscape.value_and_gradient(x - e)[0]) / 2e-5
         for e in step
     ]
     np.testing.assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-6)
@@ -227,17 +228,19 @@ def test_the_objective_of_the_theta_step_has_its_gradient(rng, objective):
 def test_the_objective_is_evidence_plus_weighted_mean_log_probability(rng):
     """[SSGPOR, eq. 7] times −n_l, its sign slip corrected: more probable labels raise it."""
     X, y, Xu, _ = two_clouds(rng)
-    target = Target(pmo.gp_model(X, y, engine="ep", unlabeled=Xu), None, False, MatchedProblem.of)
-    matching = target.problem.matching
-    x = target.starting_points(1, {}, rng)[0]
-    plain = target.value_and_gradient(x)[0]
-    log_probs = class_log_probs(target.posterior(x), matching.rows)
+    landscape = Landscape(
+        pmo.gp_model(X, y, engine="ep", unlabeled=Xu), None, False, MatchedProblem.of
+    )
+    matching = landscape.problem.matching
+    x = starting_points(landscape, 1, {}, rng)[0]
+    plain = landscape.value_and_gradient(x)[0]
+    log_probs = class_log_probs(landscape.posterior(x), matching.rows)
     np.testing.assert_allclose(np.exp(log_probs).sum(1), 1.0, rtol=1e-12)
     matching.weight = 0.1
     for codes in (log_probs.argmax(1), log_probs.argmin(1)):
         matching.codes = codes
         expected = plain + 0.1 * y.size * np.mean(log_probs[np.arange(len(Xu)), codes])
-        np.testing.assert_allclose(target.value_and_gradient(x)[0], expected, rtol=1e-7)
+        np.testing.assert_allclose(landscape.value_and_gradient(x)[0], expected, rtol=1e-7)
 
 
 # Algorithm 1

@@ -6,7 +6,8 @@ import pytest
 
 import pmordinal as pmo
 from pmordinal.gram import lower
-from pmordinal.inference.optimise import Target
+from pmordinal.inference.landscape import Landscape
+from pmordinal.inference.starting_points import starting_points
 
 X = np.linspace(0, 1, 12)
 Y = (X * 2.99).astype(int)
@@ -34,9 +35,9 @@ def test_both_free_needs_proper_priors():
         pmo.gp_model(X, Y, amplitude=pm.HalfNormal.dist(1), noise=pm.HalfFlat.dist())
     model = pmo.gp_model(X, Y, amplitude=pm.HalfNormal.dist(1))
     assert {v.name for v in model.free_RVs} == {"amplitude", "lengthscale", "noise", "thresholds"}
-    Target(model)
+    Landscape(model)
     with pytest.raises(ValueError, match="only their priors fix the scale"):
-        Target(model, priors=False)
+        Landscape(model, priors=False)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +49,9 @@ def test_both_free_needs_proper_priors():
     ],
 )
 def test_one_fixed_is_enough(options):
-    target = Target(pmo.gp_model(X, Y, **options), priors=False)
-    (start,) = target.starting_points(1, {}, np.random.default_rng(0))
-    assert np.isfinite(target.gradient(start)).all() and target.log_prior(start) == 0.0
+    landscape = Landscape(pmo.gp_model(X, Y, **options), priors=False)
+    (start,) = starting_points(landscape, 1, {}, np.random.default_rng(0))
+    assert np.isfinite(landscape.gradient(start)).all() and landscape.log_prior(start) == 0.0
 
 
 def test_the_scale_direction_really_is_flat():

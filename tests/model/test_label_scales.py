@@ -9,7 +9,8 @@ from scipy import stats
 
 import pmordinal as pmo
 from pmordinal.inference.density import PLAIN
-from pmordinal.inference.optimise import Target
+from pmordinal.inference.landscape import Landscape
+from pmordinal.inference.starting_points import starting_points
 from pmordinal.model.label_scales import TotalNoise, label_scales
 from pmordinal.results.summary import parameters
 
@@ -56,9 +57,9 @@ def test_draws_are_independent_and_lognormal():
 def test_density_is_that_of_two_separate_variables(data):
     """In the unconstrained space too, so that a fit finds the same optimum."""
     X, y = data
-    together = Target(pmo.gp_model(X, y, engine="plsor"))
+    together = Landscape(pmo.gp_model(X, y, engine="plsor"))
     spread = np.log(y.std())
-    separate = Target(
+    separate = Landscape(
         pmo.gp_model(
             X,
             y,
@@ -74,19 +75,19 @@ def test_density_is_that_of_two_separate_variables(data):
         {},
     ):
         a, b = (
-            t.value_and_gradient(t.starting_points(1, start, np.random.default_rng(0))[0])[0]
+            t.value_and_gradient(starting_points(t, 1, start, np.random.default_rng(0))[0])[0]
             for t in (together, separate)
         )
         assert a == pytest.approx(b, rel=1e-10)
 
 
 def test_gradient(data):
-    target = Target(pmo.gp_model(*data, engine="plsor"))
+    landscape = Landscape(pmo.gp_model(*data, engine="plsor"))
     start = {"amplitude": 0.9, "noise": 0.6, "noise_fraction": 0.3}
-    x = target.starting_points(1, start, np.random.default_rng(0))[0]
-    gradient = target.gradient(x)
+    x = starting_points(landscape, 1, start, np.random.default_rng(0))[0]
+    gradient = landscape.gradient(x)
     for slope, e in zip(gradient, 1e-5 * np.eye(x.size), strict=True):
-        up, down = target.value_and_gradient(x + e)[0], target.value_and_gradient(x - e)[0]
+        up, down = landscape.value_and_gradient(x + e)[0], landscape.value_and_gradient(x - e)[0]
         assert slope == pytest.approx((up - down) / 2e-5, rel=1e-6, abs=1e-6)
 
 

@@ -10,7 +10,8 @@ import pytest
 from arviz_stats.base import array_stats
 
 import pmordinal as pmo
-from pmordinal.results.curvature import gaussian_at, hessian
+from pmordinal.inference import optimise
+from pmordinal.results.curvature import Surface, gaussian_at, hessian
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +36,11 @@ def ratios(tree):
 
 def k_hat(tree):
     return float(array_stats.psislw(-ratios(tree))[1])  # ArviZ takes −log w
+
+
+def is_of(module, thing):
+    """Tell whether a function or a class is defined in a module."""
+    return callable(thing) and getattr(thing, "__module__", None) == module.__name__
 
 
 def test_hessian_of_a_known_function(rng):
@@ -99,9 +105,9 @@ def test_densities_recover_the_marginal_likelihood(round_fit):
     r = ratios(tree)
     estimate = r.max() + np.log(np.mean(np.exp(r - r.max())))
     error = np.std(np.exp(r - r.max())) / np.mean(np.exp(r - r.max())) / np.sqrt(r.size)
-    target, x = round_fit.optimum
+    surface, x = round_fit.optimum
     grid = x[0] + np.linspace(-3.0, 3.0, 61)
-    values = np.array([float(target.value_and_gradient(np.array([u]))[0]) for u in grid])
+    values = np.array([float(surface.value_and_gradient(np.array([u]))[0]) for u in grid])
     truth = values.max() + np.log(np.trapezoid(np.exp(values - values.max()), grid))
     assert abs(estimate - truth) < 0.3 + 5 * error  # 0.3: Laplace's own error for f
 
@@ -118,9 +124,9 @@ def test_k_hat_judges(round_fit):
 
 
 def test_agrees_with_the_density_on_a_grid(round_fit):
-    target, x = round_fit.optimum
+    surface, x = round_fit.optimum
     grid = x[0] + np.linspace(-2.5, 2.5, 101)
-    values = np.array([float(target.value_and_gradient(np.array([u]))[0]) for u in grid])
+    values = np.array([float(surface.value_and_gradient(np.array([u]))[0]) for u in grid])
     p = np.exp(values - values.max())
     p /= p.sum()
     mean = p @ grid
@@ -161,6 +167,34 @@ def test_a_flat_optimum_warns_and_is_recorded():
     with pytest.warns(pmo.ConvergenceWarning, match="flat or rises"):
         tree = fit.to_datatree(draws=10, hyper="gaussian", seed=0)
     assert tree.attrs["flat_directions"] == 1
+
+
+def test_a_fit_keeps_its_objective_and_not_the_optimiser(round_fit):
+    surface, x = round_fit.optimum
+    assert isinstance(x, np.ndarray)
+    own = [thing for thing in vars(optimise).values() if is_of(optimise, thing)]
+    assert {thing.__name__ for thing in own} >= {"climb", "maximise", "stay", "Run"}
+    for kept in (surface, *vars(surface).values()):
+        assert not is_of(optimise, kept) and not is_of(optimise, type(kept))
+    assert not {thing.__name__ for thing in own} & set(dir(surface))
+
+
+def test_a_fit_goes_on_with_nothing_but_the_surface(round_fit):
+    """What `Surface` does not name is not used."""
+    surface, x = round_fit.optimum
+
+    class Bare:
+        def __getattr__(self, name):
+            assert name in {*vars(Surface), *Surface.__annotations__}, name
+            return getattr(surface, name)
+
+    trees = [
+        fit.to_datatree(draws=20, hyper="gaussian", seed=7)
+        for fit in (round_fit, replace(round_fit, optimum=(Bare(), x)))
+    ]
+    assert trees[0]["posterior"]["noise"].std() > 0.0
+    for name in ("f", "noise"):
+        np.testing.assert_array_equal(*(tree["posterior"][name] for tree in trees))
 
 
 def test_fits_without_a_model_refuse(round_fit, tmp_path):

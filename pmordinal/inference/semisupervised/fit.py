@@ -28,11 +28,13 @@ import pymc as pm
 from pmordinal import checks
 from pmordinal.data.labels import Labels
 from pmordinal.errors import ConvergenceWarning, warn
-from pmordinal.inference.optimise import Run, Target
+from pmordinal.inference.landscape import Landscape
+from pmordinal.inference.optimise import Run, maximise
 from pmordinal.inference.progress import progress_bar
 from pmordinal.inference.record import record
 from pmordinal.inference.semisupervised import assignment as transport
 from pmordinal.inference.semisupervised.matching import MatchedProblem, Matching
+from pmordinal.inference.starting_points import starting_points
 from pmordinal.inference.supervised import best_of, fit_supervised
 from pmordinal.linalg.threads import blas_threads
 from pmordinal.posterior import Posterior
@@ -102,8 +104,8 @@ def fit_semisupervised(
     steps = checks.finite_array("weights", weights, ndim=1)
     weights = [checks.positive("weights", weight) for weight in steps.tolist()]
     began = time.perf_counter()
-    target = Target(model, objective, priors, MatchedProblem.of)
-    problem = target.problem
+    landscape = Landscape(model, objective, priors, MatchedProblem.of)
+    problem = landscape.problem
     assert isinstance(problem, MatchedProblem)
     gamma = class_proportions(problem.labels, proportions)
     if not problem.engine.has_latent_pullback:
@@ -120,10 +122,10 @@ def fit_semisupervised(
         codes = np.zeros(0, dtype=np.int64)
         empty = pd.DataFrame({name: [] for name in PATH}, dtype=float)
         return SemiSupervisedFit.of(fit, proportions=gamma, unlabeled_codes=codes, path=empty)
-    points = target.starting_points(starts, start or {}, checks.generator("seed", seed))
+    points = starting_points(landscape, starts, start or {}, checks.generator("seed", seed))
     with blas_threads(len(problem.X)), progress_bar(progressbar, counted=True) as progress:
         task = progress.add_task("supervised", total=1 + len(weights), info="")
-        way = _Way(target, problem.matching, max_evaluations, partial(progress.update, task))
+        way = _Way(landscape, problem.matching, max_evaluations, partial(progress.update, task))
         way.begin(points, gamma)
         way.anneal(weights, max_rounds)
         progress.update(task, advance=1)
@@ -140,7 +142,7 @@ def fit_semisupervised(
     if not status.converged:
         warn(f"fit did not converge: {status.message}", ConvergenceWarning)
     return SemiSupervisedFit.of(
-        record(target, way.run, status),
+        record(landscape, way.run, status),
         proportions=gamma,
         unlabeled_codes=way.matching.codes,
         path=pd.DataFrame(way.path, columns=PATH),
@@ -152,7 +154,7 @@ class _Way:
 
     Parameters
     ----------
-    target : Target
+    landscape : Landscape
     matching : Matching
         Holds q and its weight.
     max_evaluations : int
@@ -164,8 +166,10 @@ class _Way:
     run: Run  # where it has come to
     objectives: tuple[float, ...]  # the supervised optima
 
-    def __init__(self, target: Target, matching: Matching, max_evaluations: int, update: Callable):
-        self.target, self.matching = target, matching
+    def __init__(
+        self, landscape: Landscape, matching: Matching, max_evaluations: int, update: Callable
+    ):
+        self.landscape, self.matching = landscape, matching
         self.max_evaluations, self.update = max_evaluations, update
         self.runs: list[Run] = []
         self.path: list[dict[str, Any]] = []
@@ -182,15 +186,15 @@ class _Way:
         first: list[Run] = []
         for point in points:
             first.append(
-                self.target.maximise(point, self.max_evaluations, self._shown("supervised"))
+                maximise(self.landscape, point, self.max_evaluations, self._shown("supervised"))
             )
             if first[-1].interrupted:
                 break
-        self.run = best_of(first, self.target.problem.objective)
+        self.run = best_of(first, self.landscape.problem.objective)
         self.objectives = tuple(run.value for run in first)
         self.runs, self.stopped = first, first[-1].interrupted
         rows = self.matching.rows
-        log_probs = class_log_probs(self.target.posterior(self.run.x), rows)
+        log_probs = class_log_probs(self.landscape.posterior(self.run.x), rows)
         self.matching.codes = transport.ranked(log_probs, transport.class_counts(len(rows), gamma))
 
     def anneal(self, weights: Sequence[float], max_rounds: int) -> None:
@@ -204,7 +208,7 @@ class _Way:
             codes = matching.codes
             try:
                 step, runs = _anneal(
-                    self.target, matching, self.run, self.max_evaluations, max_rounds, show
+                    self.landscape, matching, self.run, self.max_evaluations, max_rounds, show
                 )
             except KeyboardInterrupt:  # between two optimisations: the step before it is whole
                 matching.codes, self.stopped = codes, True
@@ -237,15 +241,15 @@ class _Way:
 
 
 def _anneal(
-    target: Target, matching: Matching, run: Run, max_evaluations: int, max_rounds: int, show
+    landscape: Landscape, matching: Matching, run: Run, max_evaluations: int, max_rounds: int, show
 ) -> tuple[dict[str, Any], list[Run]]:
     """Alternate θ and q at one weight until q stays [SSGPOR, Algorithm 1, lines 5–8]."""
     runs: list[Run] = []
     total, settled = 0, False
     for _ in range(max_rounds):
-        run = target.maximise(run.x, max_evaluations, show)  # line 6
+        run = maximise(landscape, run.x, max_evaluations, show)  # line 6
         runs.append(run)
-        posterior = target.posterior(run.x)
+        posterior = landscape.posterior(run.x)
         log_probs = class_log_probs(posterior, matching.rows)
         if run.interrupted:
             break
