@@ -40,7 +40,7 @@ def local(path: str | os.PathLike[str]) -> Path:
         raise TypeError(f"a path must be text or a pathlib.Path, got {path!r}")
     if "\0" in text:
         raise ValueError(f"a path cannot hold a NUL character, got {text!r}")
-    if ADDRESS.match(text):  # pathlib turns :// into :/
+    if ADDRESS.match(text):  # pathlib turns :// into :/, but a folder may be named "s3:"
         if "://" in text or not Path(text.split("/")[0]).is_dir():
             raise ValueError(
                 f"{text} is an address: only files of this machine are read and written, give a path"
