@@ -1,4 +1,4 @@
-"""A basis of functions in the place of a Gaussian process, as PyTensor Ops.
+"""A Hilbert-space approximation of a Gaussian process (HSGP), as PyTensor Ops.
 
 f = Φ D β with m eigenfunctions Φ of the Laplacian, D the roots of the spectral density and white β [RiutortMayol2023].
 As in `whitening`, β is sampled in coordinates that would be white if each label were a measurement of f in the centre
@@ -29,7 +29,7 @@ from pmordinal.model.ops.problem_op import ProblemOp
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """The eigenfunctions that stand for the process.
+    """The basis: eigenfunctions whose weighted sum approximates the process.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Basis:
         return self.phi.T @ np.eye(self.labels.n_classes)[codes]
 
     def continuation(self, X_star: np.ndarray) -> Continuation:
-        """Return how f at other rows follows from the weights: nothing is left to chance."""
+        """Return a function that gives f at other rows, which the weights determine."""
         phi = eigenfunctions(self.gp, X_star)[0]
         return lambda f, values, rng: phi @ values[0]
 
