@@ -1,4 +1,4 @@
-"""Point estimates: the hyperparameters that maximise an engine's objective plus their log prior."""
+"""`fit`: point estimates of the hyperparameters, which maximise an engine's objective plus log prior."""
 
 import numpy as np
 import pymc as pm

@@ -17,16 +17,17 @@ from pmordinal.model.memory import Found
 from pmordinal.model.problem import Problem
 from pmordinal.posterior import Posterior, Start
 
-ABNORMAL = 2  # status of a line search that found no descent
-WALL = 1e10  # what the optimiser sees where the objective is not finite
-GAIN, PATIENCE = 1e-3, 2  # rounds end when so many have gained less than this for each row
+ABNORMAL = 2  # L-BFGS status: the line search found no descent
+WALL = 1e10  # replaces an objective that is not finite
+# rounds end after PATIENCE ones in a row that gain less than GAIN for each row of the table
+GAIN, PATIENCE = 1e-3, 2
 
 type Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Run:
-    """One optimisation from one start."""
+    """The result of one optimisation from one start."""
 
     x: np.ndarray
     value: float
@@ -39,7 +40,7 @@ class Run:
 
 
 class Target:
-    """The objective as a function of the raveled unconstrained hyperparameters.
+    """The objective as a function of the unconstrained hyperparameters in one vector, and its maximisation.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ class Target:
     objective : str, optional
     priors : bool
     adapt : callable, optional
-        Makes of the model's problem the one to solve.
+        Takes the model's problem and returns the one to solve instead.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Target:
     ):
         self.density = Density(model, priors)
         self.model, self.discrete = self.density.model, self.density.discrete
-        # a copy, so that what the engine selects here stays here
+        # a copy, so that the model's own problem does not change
         self.problem: Problem = replace(self.density.problem, found=Found())
         if self.problem.scale_is_free and not priors:
             raise ValueError(
@@ -79,7 +80,7 @@ class Target:
     def starting_points(
         self, count: int, given: dict, rng: np.random.Generator
     ) -> list[np.ndarray]:
-        """Return the papers' start, moved to `given` values, and others scattered around it."""
+        """Return the papers' starting point, with `given` values, and random points around it."""
         point = dict(self.density.initial)
         free = {rv.name: rv for rv in self.model.free_RVs}
         given = gathered(self.model, given, self.problem.start)
@@ -87,7 +88,7 @@ class Target:
         if unknown:
             raise ValueError(f"start: no free variable {unknown[0]!r}; there are {', '.join(free)}")
         wanted = {name: v for name, v in self.problem.start.items() if name in free} | given
-        # in this order: a transform may depend on variables before it
+        # in order, since a transform may depend on earlier variables
         for name, rv in free.items():
             if name not in wanted:
                 continue
@@ -124,7 +125,7 @@ class Target:
         return [first, *(first + moves * rng.normal(size=moves.size) for _ in range(count - 1))]
 
     def climb(self, x: np.ndarray, max_evaluations: int, report: Report) -> Run:
-        """Let the engine choose what it holds fixed and maximise, in rounds; return the best round."""
+        """Maximise in rounds, with `Engine.select` before each; return the best round."""
         engine, n = self.problem.engine, len(self.problem.X)
         best: Run | None = None
         evaluations = iterations = idle = 0
@@ -161,7 +162,7 @@ class Target:
         return replace(best, evaluations=evaluations, iterations=iterations)
 
     def stay(self, x: np.ndarray) -> Run:
-        """Evaluate the objective at `x`, and nowhere else."""
+        """Evaluate the objective at `x`, without optimisation."""
         self.select(x)
         value = float(self.value_and_gradient(x)[0])
         return Run(
@@ -175,7 +176,7 @@ class Target:
         )
 
     def select(self, x: np.ndarray, turn: int = 0, report: Report | None = None) -> None:
-        """Let the engine choose at the hyperparameters `x` what it holds fixed."""
+        """Call `Engine.select` at the hyperparameters `x`."""
         _, *values, thresholds, noise = self._parts(x)
         self.problem.select(values, thresholds, noise, self.problem.y, turn, report)
 
@@ -196,7 +197,7 @@ class Target:
             if value > best:
                 best, best_x = float(value), x.copy()
             show(count, best)
-            if not np.isfinite(value):  # finite, so that the line search can step back
+            if not np.isfinite(value):  # the line search steps back
                 return WALL, np.zeros_like(x)
             return -float(value) / n, -gradient / n
 
@@ -216,12 +217,12 @@ class Target:
             message = f"interrupted after {count} evaluations: the best so far is kept"
             return Run(best_x, best, False, count, steps, message, interrupted=True)
         message = found.message if isinstance(found.message, str) else found.message.decode()
-        if found.fun >= WALL:  # it began on the wall, where the gradient is zero
+        if found.fun >= WALL:  # not finite at the start
             return Run(found.x, -np.inf, False, count, found.nit, message)
         return Run(found.x, -found.fun * n, bool(found.success), count, steps, message)
 
     def _tighten(self) -> bool:
-        """Go back to the user's tolerance, which a line search may need; tell whether another one was in use."""
+        """Use the user's tolerance, which a line search may need; return whether it was looser before."""
         was_other = self.problem.found.engine == self.problem.engine != self.engine
         if was_other:
             self.problem.found.engine = self.engine
@@ -233,7 +234,7 @@ class Target:
         return self.value_and_gradient(x)[1]
 
     def log_prior(self, x: np.ndarray) -> float:
-        """Return what the objective adds to the engine's: the log prior of the unconstrained `x`."""
+        """Return the log prior of the unconstrained `x`, which is added to the engine's objective."""
         return float(self._parts(x)[0])
 
     def named_values(self, x: np.ndarray) -> dict[str, np.ndarray]:
@@ -241,11 +242,11 @@ class Target:
         return self.density.named_values(x)
 
     def begin_from(self, start: Start | None) -> None:
-        """Forget earlier solutions but for this one, so that what comes next does not depend on them."""
+        """Forget all earlier solutions except this one, so that later results do not depend on them."""
         self.problem.found.begin_from(start)
 
     def hold(self, run: Run) -> None:
-        """Take the engine with what it had selected in `run`, at the user's tolerance."""
+        """Use the engine as selected in `run`, at the user's tolerance."""
         selected = run.engine or self.problem.engine
         self.problem.found.engine = self.engine if selected == self.problem.engine else selected
 

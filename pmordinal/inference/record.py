@@ -1,4 +1,4 @@
-"""From the end of an optimisation to the fit that a user gets."""
+"""Turns the result of an optimisation into the fit that the user gets."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from pmordinal.errors import ConvergenceWarning, warn
 from pmordinal.inference.optimise import Run, Target
 from pmordinal.results.fit import FitStatus, OrdinalFit
 
-DOUBTFUL = 30.0  # nats of estimated error, beyond which an evidence is not to be trusted
+DOUBTFUL = 30.0  # nats of estimated error of the evidence, above which to warn
 
 
 def record(target: Target, run: Run, status: FitStatus) -> OrdinalFit:
