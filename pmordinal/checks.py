@@ -86,7 +86,7 @@ def one_of[T](name: str, value: T, choices: Iterable[T]) -> T:
     value : object
         What the user passed.
     choices : iterable
-        What may be passed.
+        Values that may be passed.
 
     Examples
     --------

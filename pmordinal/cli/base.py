@@ -190,7 +190,7 @@ def check_output(path: Path | None, *suffixes: str) -> None:
     ----------
     path : Path, optional
     *suffixes : str
-        What its name may end in; default: those of a table.
+        Suffixes that its name may have; by default those of a table.
     """
     if path is None:
         return

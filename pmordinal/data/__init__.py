@@ -1,1 +1,1 @@
-"""Reads users' tables and labels into arrays, and gives results their names and types back; files."""
+"""Reads users' tables and labels into arrays, decodes predictions, and reads and writes files."""

@@ -1,4 +1,4 @@
-"""Turns a user's table into a float matrix, and keeps what new tables at prediction need for the same."""
+"""Turns a user's table into a float matrix, in the same way for training and for prediction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class Features:
     columns : tuple of Column
         The columns of the user's table.
     center, scale : ndarray, shape (d,)
-        What is subtracted from the matrix columns, and what they are then divided by.
+        Numbers that are subtracted from the matrix columns, and numbers that they are then divided by.
 
     Examples
     --------

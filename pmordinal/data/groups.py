@@ -24,7 +24,7 @@ def split(X: Any, by: str) -> tuple[Any, pd.Categorical]:
     Parameters
     ----------
     X : DataFrame
-        Of pandas, polars or any library that `as_pandas` reads.
+        A table of pandas, polars or any library that `as_pandas` reads.
     by : str
         Name of a column, categorical or not. It names a dimension of the model too.
 

@@ -15,9 +15,9 @@ def caption(name: Any, width: int = 40) -> str:
     Parameters
     ----------
     name : object
-        Of a column, a level, a class or a row.
+        Name of a column, a level, a class or a row.
     width : int
-        Of longer names the middle is left out, since names that begin alike often end differently.
+        Longest name; the middle of longer ones is left out, as names that begin alike often end differently.
 
     Examples
     --------

@@ -37,9 +37,9 @@ def compare_engines(
     X, y
         As for `gp_model`.
     engines : sequence of str or Engine
-        What to fit.
+        Engines to fit.
     reference : str or Engine, optional
-        What to measure distances from: ``"exact"``, the exact posterior at the hyperparameters of the
+        The result that distances are measured from: ``"exact"``, the exact posterior at the hyperparameters of the
         best approximation (EP, if it is among the engines), with Monte-Carlo errors; ``"nuts"``, a
         sample of latent function and hyperparameters together, which takes minutes; or one of `engines`.
     hyper : {"own", "shared"}

@@ -244,7 +244,7 @@ def surrogate_residuals(
     y : array_like, shape (m,), optional
         True labels; only with probabilities.
     link : {"probit", "logit", "cloglog"}, optional
-        Whose distribution the residuals have; default is the model's (probit for probabilities).
+        The link whose noise the residuals should follow; default is the model's (probit for probabilities).
     leave_one_out : bool
         Predict each row without its own label. False makes the residuals too small.
     replicates : int

@@ -148,7 +148,7 @@ def compare_scores(
     categories : sequence, optional
     resamples : int
     level : float
-        Of the intervals.
+        Probability of the intervals.
     seed : int or Generator, optional
 
     Returns

@@ -115,7 +115,7 @@ class OrdinalLikelihood:
         ----------
         y : ndarray of int
         mean, var : ndarray
-            Of shapes that broadcast with `y`.
+            Their shapes must broadcast with that of `y`.
         """
         lower, upper = self.bounds(y)
         return log_smooth(self.link, lower, upper, mean, self.noise, var)

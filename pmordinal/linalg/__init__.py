@@ -133,8 +133,8 @@ def triangular_inverse(L: np.ndarray, out: np.ndarray | None = None) -> np.ndarr
 def _invert_triangle(A: np.ndarray) -> None:
     """Overwrite the lower triangle of A with that of its inverse.
 
-    By halves: below the inverses of the two blocks on the diagonal lies −second⁻¹ corner first⁻¹. LAPACK's own routine
-    takes up to twice the time for large triangles.
+    Recursive: the two diagonal blocks are inverted, and the block below becomes −second⁻¹ corner first⁻¹. LAPACK's own
+    routine takes up to twice the time for large triangles.
     """
     half = len(A) // 2
     if half < LEAF:

@@ -63,7 +63,7 @@ def gp_model(
     link : {"probit", "logit", "cloglog"}
         Distribution of the noise.
     objective : str, optional
-        What stands for the log probability of `y`; default is the engine's evidence.
+        The engine's objective that is used as log probability of `y`; default is its evidence.
     categories : sequence, optional
         All labels in order, the unobserved ones included.
     unlabeled : DataFrame or array_like, optional

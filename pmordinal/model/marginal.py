@@ -101,13 +101,13 @@ class MarginalOrdinal:
         categories : sequence, optional
             All labels in order, the unobserved ones included.
         objective : str, optional
-            What stands for the log probability of `y`; default is the engine's first, the evidence.
+            The engine's objective that is used as log probability of `y`; default is its first, the evidence.
         unlabeled : DataFrame or array_like, shape (m, d), optional
             Further rows without a label.
         features : Features, optional
             How `X` becomes rows; learned from `X` if not given.
         start : dict, optional
-            Where `fit` starts, by variable name; thresholds and noise have the papers' start.
+            Values that `fit` starts from, by variable name; by default those of the papers.
         **kwargs
             For the variable, such as `dims`.
 

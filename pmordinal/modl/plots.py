@@ -52,7 +52,7 @@ def plot_data_with_grid(
     ax : matplotlib Axes, optional
         Where to draw.
     smoothing : float, default 1.0
-        Of the cell probabilities.
+        Smoothing of the cell probabilities: added to each count.
     max_points : int, default 5000
         At most so many points are drawn, chosen evenly.
     cmap : str, default "Blues"
@@ -121,7 +121,7 @@ def plot_rank_cdf(grid: "Grid", ax: "Axes | None" = None, *, smoothing: float = 
     ax : matplotlib Axes, optional
         Where to draw.
     smoothing : float, default 1.0
-        Of the cell probabilities.
+        Smoothing of the cell probabilities: added to each count.
 
     Returns
     -------

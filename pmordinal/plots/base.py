@@ -64,7 +64,7 @@ def new_axes(ax: Axes | None, title: str | None = None) -> Axes:
 def panels(data: xr.Dataset, dim: str, height: float, title: str) -> PlotCollection:
     """Return ArviZ's collection with one panel for each value of a dimension, four in a row.
 
-    Of more values than ``rcParams["plot.max_subplots"]`` an even evenly_chosen is drawn, and the title says so.
+    If there are more than ``rcParams["plot.max_subplots"]``, an evenly spaced choice is drawn, and the title says so.
     """
     n = data.sizes[dim]
     shown = evenly_chosen(n, rcParams["plot.max_subplots"] or n)

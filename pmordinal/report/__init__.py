@@ -80,9 +80,9 @@ def write_report(
     ----------
     fit : OrdinalFit
     path : str or Path
-        Where to write; the file appears when it is complete.
+        File to write; it appears when it is complete.
     target : str
-        What the labels are called.
+        Name of the labels.
     others : mapping of str to OrdinalFit, optional
         Fits of the same rows by other engines, to compare with.
     failures : mapping of str to str, optional

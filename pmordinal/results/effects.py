@@ -65,8 +65,8 @@ def effects(
 ) -> pd.DataFrame:
     """Return average predictions along one attribute, or over the combinations of several.
 
-    Each training row (or an even selection of them) is given every value in turn, its other
-    attributes as they are, and the predictions are averaged.
+    Each training row (or an evenly spaced selection of them) is given every value in turn, with its other
+    attributes unchanged, and the predictions are averaged.
 
     Parameters
     ----------

@@ -33,15 +33,15 @@ class FitStatus:
     ----------
     converged : bool
     evaluations, iterations : int
-        Of the objective and of L-BFGS, over all starts.
+        Evaluations of the objective and iterations of L-BFGS, over all starts.
     seconds : float
     message : str
     objectives : tuple of float
         The optimum that each start reached.
     log_evidence_correction : float, optional
-        The engine's estimate of what its evidence misses, in nats.
+        The engine's estimate of the true log evidence minus its own, in nats.
     interrupted : bool
-        Whether Ctrl-C ended it: what was found until then is kept.
+        Whether Ctrl-C ended it; the best result until then is kept.
     seed : int, optional
         The seed of the scattered starts, if it was given as a number.
     """
@@ -70,7 +70,7 @@ class OrdinalFit:
     dims : dict
         Names of the dimensions of the hyperparameters.
     objective : str
-        What was maximised, and `objective_value`, what was reached (log prior included, if any).
+        Name of the objective; `objective_value` is its maximum (including the log prior, if any).
     status : FitStatus
     engine : str
     labels : Labels
@@ -80,7 +80,7 @@ class OrdinalFit:
     index : ndarray, shape (n,)
         Names of the labelled rows: numbers, times or text, see `pmordinal.data.rows.storable`.
     optimum : tuple, optional
-        The objective and where its optimum is, for ``hyper="gaussian"``; a fit from a file or a pickle has none.
+        The objective and its optimum, for ``hyper="gaussian"``; None for a fit from a file or a pickle.
     """
 
     posterior: Posterior

@@ -31,10 +31,10 @@ class Stack:
     ----------
     fits : dict of str to OrdinalFit
     weights : Series
-        Of each fit; they sum to one.
+        Weight of each fit; they sum to one.
     elpd : float
-        Log probability of the labels, each left out, under the mixture. The weights have seen them: it flatters a
-        little.
+        Log probability of the labels, each left out, under the mixture. It is slightly optimistic, as the weights
+        were fitted to the same labels.
     """
 
     fits: dict[str, OrdinalFit]
@@ -110,7 +110,7 @@ def stacking_weights(probability: np.ndarray, prior: float = PRIOR) -> np.ndarra
     Parameters
     ----------
     probability : ndarray, shape (number of fits, n)
-        What each fit gave each held-out label, up to a factor for each label.
+        Probability of each held-out label under each fit, up to a factor for each label.
     prior : float
         Pseudo-counts: a Dirichlet prior with concentration 1 + prior.
 

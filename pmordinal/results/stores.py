@@ -69,7 +69,7 @@ def read(path: Path) -> dict[str, xr.Dataset]:
     Parameters
     ----------
     path : Path
-        Its suffix says which; raises if the file holds what `write` never writes.
+        Its suffix decides which; raises if the file has parts that `write` never writes.
     """
     if suffix(path) == ".zarr":
         opened = _open_zarr(files.read_folder(path))

@@ -46,7 +46,7 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
     link : {"probit", "logit", "cloglog"}, default "probit"
         Distribution of the noise.
     objective : str, optional
-        What to maximise; default is the engine's own.
+        The objective to maximise; default is the engine's own.
     categories : sequence, optional
         All labels from lowest to highest, the unobserved ones included. Default is the order of an
         ordered categorical, else the sorted labels, as everywhere in scikit-learn: text is then in

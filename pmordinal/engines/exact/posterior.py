@@ -68,15 +68,15 @@ class ExactPosterior(MeasuredPosterior):
     alphas : ndarray, shape (n, draws)
         Draws of C⁻¹ z.
     log_weights : ndarray, shape (at least draws,)
-        Those of the draws come first; the others have sharpened the evidence only.
+        Those of the draws come first; further ones were used for the evidence only.
     max_proposals : int
-        How many proposals `draw` may spend.
+        Largest number of proposals in `draw`.
     resample : bool
-        Whether `draw` may resample weighted draws where too few are accepted.
+        Whether `draw` may resample weighted draws if too few proposals are accepted.
     solved : Box, optional
-        The box that the draws came from. A loaded posterior solves for it again, if it is asked for.
+        The box that the draws came from; a posterior loaded from a file computes it again on first use.
     proposals : Proposals, optional
-        What the draws were made of, for the gradient; a loaded posterior has none.
+        The random numbers of the draws, for the gradient; None for a posterior loaded from a file.
     """
 
     alphas: np.ndarray = field(repr=False)

@@ -179,13 +179,13 @@ class SparseADF(Engine):
     n_basis : int or float, optional
         Number s of basis rows, or their share of all rows. By default a fifth of the rows, at most 200.
     working_set : int
-        How many random rows are tried at each inclusion.
+        Number of random rows that are tried for each new basis row.
     seed : int
-        For the working sets.
+        Seed of the working sets.
     refresh : int
         Sweeps of expectation propagation over the sites of the basis after the filter's pass.
     rounds : int
-        How often `fit` at most chooses a basis and adapts the hyperparameters to it.
+        Largest number of times that `fit` chooses a basis and optimises the hyperparameters for it.
     basis : sequence of int, optional
         The basis rows in the order of inclusion, if they are not to be chosen.
 

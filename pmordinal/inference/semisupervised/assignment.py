@@ -77,9 +77,9 @@ def switch(
 ) -> tuple[np.ndarray, int]:
     """Return the assignment after label switching between consecutive classes, and the switches.
 
-    Of two consecutive classes, the rows that lose least (or gain most) by changing sides are paired and
-    switched while a pair gains; this is repeated over all consecutive classes until nothing is switched
-    [SSGPOR, eq. 8]. Each pair of classes costs one sort. The class counts stay what they are.
+    In two consecutive classes, the rows that lose least (or gain most) by changing their class are paired
+    and switched while a pair gains. This is repeated over all consecutive classes until nothing is switched
+    [SSGPOR, eq. 8]. Each pair of classes costs one sort. The class counts do not change.
 
     Parameters
     ----------

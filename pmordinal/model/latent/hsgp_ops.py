@@ -38,7 +38,7 @@ class Basis:
         The functions at the rows.
     X : ndarray, shape (n, d)
     features, labels, link
-        What the rows and classes are called, and the noise's distribution.
+        How a table becomes rows, the labels, and the distribution of the noise.
     gram : ndarray, shape (m, m)
         ΦᵀΦ.
     """

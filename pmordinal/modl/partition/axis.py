@@ -1,10 +1,14 @@
 """Optimal cuts or groups of one axis of a grid, with the other axis held fixed.
 
-The search alternates between the axes. Given J target intervals, the predictor's parts cost
-Σ_i [lf(N_i + J − 1) − Σ_j lf(N_ij)] plus the prior
-log C(N + I − 1, I − 1) − I lf(J − 1); given the predictor's parts, the target's intervals cost
-Σ_j [lf(N_.j) − Σ_i lf(N_ij)] plus Σ_i lf(N_i + J − 1) − I lf(J − 1): [HB2007, eqs. 1 and 3] with the
-terms that cancel left out. Both priors are concave in the number of parts.
+The search alternates between the axes. With lf the log factorial, given J target intervals the predictor's parts cost
+
+    Σ_i [lf(N_i + J − 1) − Σ_j lf(N_ij)]  plus the prior  log C(N + I − 1, I − 1) − I lf(J − 1),
+
+and given the predictor's parts the target's intervals cost
+
+    Σ_j [lf(N_.j) − Σ_i lf(N_ij)]  plus the prior  Σ_i lf(N_i + J − 1) − I lf(J − 1).
+
+These are [HB2007, eqs. 1 and 3] without constant terms. Both priors are concave in the number of parts.
 """
 
 from dataclasses import dataclass

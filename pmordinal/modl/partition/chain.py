@@ -151,11 +151,11 @@ def run_chain(
     x_cuts, y_cuts : ndarray of int64
         Cut vectors; `x_cuts` is not used for a categorical predictor.
     x_label, y_label : ndarray of int64
-        Part of each value; the last of `x_label` is that of missing predictors, used or not.
+        Part of each value; the last entry of `x_label` is for missing predictors, even if there are none.
     state : ndarray of int64, shape (2,)
         Numbers of parts of x (missing not counted) and of y.
     cost : float
-        Of the present state, by `grid_cost`.
+        Cost of the current state, by `grid_cost`.
     missing : int
         1 if missing predictors have a part of their own, after the others.
     categorical : bool

@@ -109,7 +109,7 @@ def solve_exactly(costs, penalty, least, tolerance):
     penalty, least
         As for `merges.merge_greedily`; `least` is 1 or 2, `penalty` has shape (values + 1,).
     tolerance : float
-        What a vertex must lie below a chord, and a bound below the best cost, to be looked for.
+        Smallest gain that is worth a further dynamic program.
 
     Returns
     -------

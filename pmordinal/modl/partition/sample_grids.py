@@ -166,8 +166,8 @@ def sample_grids(
     Returns
     -------
     xarray.DataTree
-        Of the chains that ended: one that fails is left out with a warning that names it, and an
-        interrupt keeps those that are done. posterior: I, J, cost; log_likelihood: y; observed_data;
+        Draws of the completed chains: one that fails is left out with a warning, and Ctrl-C keeps those
+        that are done. Groups are posterior: I, J, cost; log_likelihood: y; observed_data;
         sample_stats: acceptance by kind of move; partitions: part of every distinct value in every
         draw; boundaries: probability of a cut at each boundary (of a common group for each pair of
         labels).

@@ -104,7 +104,7 @@ class ValueDistribution:
     Parameters
     ----------
     scale : ValueScale
-        Of the training target.
+        Scale of the training target.
     edges : ndarray, shape (S + 1,)
         Segment edges in ranks.
     density : ndarray, shape (n, S)

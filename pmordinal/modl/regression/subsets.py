@@ -53,7 +53,7 @@ class Candidate:
         Factor on the density in the instance's own cell that takes the instance out of the counts,
         (N_ij − 1 + a) / (N_ij + a); 1 to score with the instance counted.
     prior : float
-        −log prior of its partition, paid if it is selected.
+        −log prior of its partition, added to the cost if it is selected.
     """
 
     table: np.ndarray
