@@ -27,7 +27,7 @@ def positive(name: str, value: Any) -> float:
     ValueError: noise must be a finite number greater than 0, got 0
     """
     try:
-        # Text would be parsed, and one-element arrays convert only by a deprecated rule of NumPy.
+        # float() would also take text, and arrays of one entry, which NumPy deprecates.
         if isinstance(value, (bool, np.bool_, str, bytes)) or np.ndim(value) != 0:
             raise TypeError("not a number")
         number = float(value)
@@ -107,7 +107,7 @@ def one_of[T](name: str, value: T, choices: Iterable[T]) -> T:
 
 
 def names(name: str, value: Any) -> list[str]:
-    """Return one name or several as a list of at least one.
+    """Return one name or several as a list, which must not be empty.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def finite_array(name: str, value: Any, ndim: int | None = None) -> np.ndarray:
 
 
 def generator(name: str, value: Any) -> np.random.Generator:
-    """Return the random generator that a seed stands for.
+    """Return a NumPy random generator for a seed.
 
     Parameters
     ----------

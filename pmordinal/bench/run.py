@@ -30,7 +30,7 @@ def run(
     progressbar: bool = True,
     say: Callable[[str], None] = print,
 ) -> pd.DataFrame:
-    """Run the tasks that `out` does not hold yet and return all results.
+    """Run the tasks whose results are not yet in `out`; return all results.
 
     Parameters
     ----------

@@ -149,7 +149,7 @@ def _pooled(task: Task, folder: Path) -> tuple[Split, np.ndarray]:
 
 
 def gaussians(kind: str, seed: int, labelled: int = 10, unlabelled: int = 100) -> tuple:
-    """Return three Gaussian classes in the plane, each with a mean and a covariance of its own.
+    """Return three Gaussian classes in the plane, each with its own mean and covariance.
 
     In the similar set labelled and unlabelled rows are drawn alike. In the shifted one the labelled rows of every
     class lie 1 further along the order of the classes, with 0.4 of the standard deviation: the gaps between the
@@ -190,7 +190,7 @@ def _run_modl(task: Task, folder: Path) -> list[dict[str, Any]]:
 
     _, kind, *paper = task.method.split("-")
     options: dict[str, Any] = {"smoothing": "paper", "selection": "paper"} if paper else {}
-    # "?" is a label of its own, as in the paper's counts
+    # "?" counts as a label, as in the paper
     frame = tables.read(folder / MODL_FILES[task.set], labels=tables.MISSING)
     y = frame.pop("y").to_numpy()
     X = frame.drop(columns="part", errors="ignore")

@@ -24,7 +24,7 @@ COMMANDS = {command.name: command for command in (DEMO, FIT, PREDICT, COMPARE, M
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """An argument parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one line and leave with code 2."""

@@ -61,7 +61,7 @@ def _argument(convert: Callable[[str], Any], text: str) -> Any:
 
 
 def data_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the table, its target and its columns."""
+    """Add the arguments for the table, its target and its columns."""
     parser.add_argument("data", type=local_path, help="table: .csv, .tsv, .csv.gz or .parquet")
     parser.add_argument(
         "--target", required=True, help="column of the labels; rows without one are unlabelled"

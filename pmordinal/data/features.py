@@ -73,7 +73,7 @@ class Features:
         return tuple(name for column in self.columns for name in column.names)
 
     def transform(self, X: Any, name: str = "X") -> np.ndarray:
-        """Return a table as the matrix the model was fitted on.
+        """Return a table as a matrix, by the rules learned from the training table.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class Features:
 
 
 def learn(X: Any, standardize: bool = False, name: str = "X") -> tuple[Features, np.ndarray]:
-    """Return how a table becomes a float matrix, and the matrix.
+    """Learn how a table becomes a float matrix; return these rules and the matrix.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def learn(X: Any, standardize: bool = False, name: str = "X") -> tuple[Features,
     matrix = np.concatenate(blocks, axis=1)
     center, scale = np.zeros(matrix.shape[1]), np.ones(matrix.shape[1])
     if standardize:
-        # Taken relative to the largest entry, so that no square over- or underflows and a
+        # Divided by the largest entry first, so that no square over- or underflows and a
         # constant column has a standard deviation of exactly zero.
         largest = np.abs(matrix).max(axis=0)
         largest[largest == 0] = 1.0
@@ -340,7 +340,7 @@ def _numbers(values: Any, where: str) -> np.ndarray:
         numeric &= not pd.api.types.is_complex_dtype(dtype)
     if numeric:
         try:
-            with np.errstate(over="ignore"):  # a long double becomes inf, which is then refused
+            with np.errstate(over="ignore"):  # a huge long double becomes inf and is refused
                 return np.asarray(values, dtype=np.float64)
         except OverflowError as error:
             raise ValueError(f"{where} has a number beyond 1e308: rescale it") from error

@@ -49,7 +49,7 @@ def local(path: str | os.PathLike[str]) -> Path:
 
 
 def printable(path: str | os.PathLike[str]) -> str:
-    r"""Return a path as text for a terminal or a page, whatever bytes its name has.
+    r"""Return a path as printable text, even if its name has undecodable bytes.
 
     Examples
     --------

@@ -75,7 +75,7 @@ class Labels:
 
     @property
     def counts(self) -> np.ndarray:
-        """How many rows have each level, shape (r,)."""
+        """Number of rows of each level, shape (r,)."""
         return np.bincount(self.codes[self.observed], minlength=self.n_classes)
 
     def with_codes(self, codes: Any) -> Self:
@@ -107,7 +107,7 @@ class Labels:
         return replace(self, codes=new)
 
     def decode(self, codes: Any) -> Any:
-        """Return the labels that `codes` stand for, in the form the user's labels had.
+        """Return the labels for given class codes, in the type of the user's labels.
 
         Parameters
         ----------
@@ -296,7 +296,7 @@ def _read(y: Any, name: str) -> tuple[np.ndarray, str, str, tuple[Any, ...] | No
         y = pd.Categorical(y)
         kind = "enum" if kind == "enum" else "categorical"
         declared, ordered = tuple(map(plain, y.categories)), bool(y.ordered)
-        lookup = _as_array((*declared, None), "object")  # code -1 takes the last, None
+        lookup = _as_array((*declared, None), "object")  # code −1 gives None, the last
         return lookup[y.codes], kind, str(y.categories.dtype), declared, ordered
 
     if isinstance(y, np.ma.MaskedArray):

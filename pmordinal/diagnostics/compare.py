@@ -55,7 +55,7 @@ class _Summary:
 
     @property
     def hyperparameters(self) -> xr.Dataset:
-        """Means of everything but the latent function."""
+        """Means of all variables except the latent function."""
         return self.draws.drop_dims(_rows_of(self.draws)).mean(SAMPLE)
 
 
@@ -285,7 +285,7 @@ def _transport(this: _Summary, other: _Summary, seed) -> dict[str, dict[str, flo
 
 
 def _spread(draws: xr.DataArray) -> np.ndarray:
-    """Return standard deviations, zero where all draws are equal but for rounding."""
+    """Return standard deviations; zero if all draws are equal up to rounding."""
     sd = draws.std(SAMPLE).values
     return np.where(sd > 1e-12 * abs(draws).max(SAMPLE).values, sd, 0.0)
 

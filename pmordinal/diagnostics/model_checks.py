@@ -211,7 +211,7 @@ def calibration(
     u = checks.generator("seed", seed).uniform(size=(replicates, len(cdf)))
     tables = []
     for k, name in enumerate(p.threshold_names):
-        # twelve digits: rows that differ by rounding only are ties
+        # rounded, so that rounding errors do not break ties
         ties = np.unique(cdf[:, k].round(12), return_inverse=True, return_counts=True)
         predicted, group, rows = ties
         replicated = np.stack([_isotonic(draw < cdf[:, k], group, rows) for draw in u])

@@ -14,7 +14,7 @@ HIGHER_IS_BETTER = ("kappa",)
 
 
 def scores(y_true, probs, *, categories=None) -> pd.Series:
-    """Return how good predicted class probabilities are.
+    """Return scores of predicted class probabilities: errors, log score, calibration and others.
 
     Parameters
     ----------

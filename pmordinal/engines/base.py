@@ -49,7 +49,7 @@ class Engine:
 
     @property
     def turns(self) -> int:
-        """How often `fit` may call `select` and optimise again, while that helps."""
+        """Largest number of rounds in which `fit` calls `select` and optimises, while that helps."""
         return 1
 
     def select(

@@ -170,7 +170,7 @@ class Laplace(Engine):
                     message = "converged"
                 elif decrement > 0.5 * previous and decrement < FLOOR:
                     message = f"converged to the rounding floor (decrement {decrement:.1e})"
-            W = np.maximum(mode.terms.curvature, 1e-280)  # leave-one-out divides by it
+            W = np.maximum(mode.terms.curvature, 1e-280)  # not zero, as leave-one-out divides by it
             S = np.sqrt(W)
             L = linalg.cholesky_B(K, S)
             if not message or iterations > 1 or mode.step(L, S)[2] <= self.tol:

@@ -173,7 +173,7 @@ class Posterior(ABC):
 
     @property
     def support_gram(self) -> Gram:
-        """Covariance bound to the rows of `support`."""
+        """Covariance of the rows of `support`."""
         return self.gram
 
     @property

@@ -73,7 +73,7 @@ class MeasuredPosterior(Posterior):
     def scatter(
         self, alphas: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return one draw of N(K α, A) for each column α, shape (n, draws), and their log prior densities."""
+        """Draw from N(K α, A) for each column α of `alphas`; return draws, shape (n, draws), and log priors."""
         K, S = self.gram.matrix, self.root_precision[:, None]
         R = linalg.factor_psd(K)
         z0 = rng.standard_normal((R.shape[1], alphas.shape[1]))

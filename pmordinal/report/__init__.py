@@ -158,7 +158,7 @@ def _page(fit: OrdinalFit, target: str, others, failures, source, command) -> st
 
 
 def training_table(fit: OrdinalFit) -> pd.DataFrame:
-    """Return the labelled rows of a fit in the user's units, categorical columns as they were."""
+    """Return the labelled rows of a fit as a table in the user's units, with categorical columns."""
     X = fit.features.untransform(fit.posterior.gram.X)
     out: dict[str, Any] = {}
     start = 0

@@ -124,7 +124,7 @@ def gaussian_at(gradient: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> 
 
 
 def joint_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> JointDraws:
-    """Return draws of the hyperparameters by curvature and of the latent function given each.
+    """Return Gaussian draws of the hyperparameters, and a draw of the latent function given each.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def joint_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> Join
 
 
 def _state(surface: Surface, x: np.ndarray) -> tuple[float, Posterior] | None:
-    """Return log prior and posterior at the hyperparameters `x`; None where the engine breaks down."""
+    """Return log prior and posterior at the hyperparameters `x`; None if the engine fails."""
     try:
         with np.errstate(all="ignore"):  # overflow is checked below
             log_prior, posterior = surface.log_prior(x), surface.posterior(x)
@@ -199,4 +199,4 @@ def _state(surface: Surface, x: np.ndarray) -> tuple[float, Posterior] | None:
 def pareto_k(log_p: np.ndarray, log_q: np.ndarray) -> float:
     """Return the Pareto k-hat of importance weights: below 0.7 the approximation can be corrected."""
     log_weights = np.ravel(log_p - log_q)
-    return float(array_stats.psislw(log_weights.max() - log_weights)[1])  # ArviZ takes −log w
+    return float(array_stats.psislw(log_weights.max() - log_weights)[1])  # ArviZ expects −log w

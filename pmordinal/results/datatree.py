@@ -35,7 +35,7 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Draws of the hyperparameters and of the latent function, chains and draws first.
+    """Draws of the hyperparameters and of the latent function; the first dimensions are chain and draw.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ def assemble(
     engine: str,
     attrs: Mapping[str, Any],
 ) -> xr.DataTree:
-    """Return the tree of draws of the hyperparameters and of the latent function.
+    """Return a DataTree with all groups, from draws of hyperparameters and latent function.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ def present(probs: np.ndarray, labels: Labels, rows: dict, kind: str, rule):
 
 
 def decide(probs: np.ndarray, rule) -> np.ndarray:
-    """Return the class code that a decision rule picks from each row of probabilities.
+    """Return the class code for each row of probabilities, by a decision rule.
 
     Parameters
     ----------

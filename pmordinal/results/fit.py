@@ -231,7 +231,7 @@ class OrdinalFit:
         return {**self.__dict__, "optimum": None}
 
     def __repr__(self) -> str:
-        """Return a table of what was learned."""
+        """Return a readable table of the fit."""
         counts = dict(zip(self.labels.class_names, self.labels.counts.tolist(), strict=True))
         unlabeled = f", {len(self.unlabeled)} unlabelled" if len(self.unlabeled) else ""
         state = "" if self.status.converged else " (not converged)"

@@ -34,7 +34,7 @@ class SemiSupervisedFit(OrdinalFit):
 
     @classmethod
     def of(cls, fit: OrdinalFit, **extra: Any) -> Self:
-        """Return `fit` with what was learned from the unlabelled rows."""
+        """Return `fit` with the additional fields of this class."""
         return cls(**{f.name: getattr(fit, f.name) for f in fields(OrdinalFit)}, **extra)
 
     @property

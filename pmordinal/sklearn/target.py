@@ -96,12 +96,12 @@ def read_target(y: Any, categories: Iterable[Any] | None, *, may_be_codes: bool 
 
 
 def _one_column(y: Any) -> Any:
-    """Return the column of a table that has only one, with its order and type."""
+    """Return y, or the only column of a table y, with its order and type."""
     y = as_pandas(y, "y")
     if hasattr(y, "columns") and len(y.columns) == 1:
         column_or_1d(np.asarray(y), warn=True)  # gives scikit-learn's own warning
         y = y[y.columns[0]]
-    if is_polars(y) and hasattr(y, "dtype"):  # an Enum knows its order
+    if is_polars(y) and hasattr(y, "dtype"):  # keeps the order of an Enum
         y = column_values(y)
     dtype = getattr(y, "dtype", None)
     if isinstance(dtype, pd.api.extensions.ExtensionDtype) and hasattr(dtype, "numpy_dtype"):
@@ -165,7 +165,7 @@ def _are_codes(y: np.ndarray, categories: tuple[Any, ...], may_be_codes: bool) -
 
 
 def _decoded(y: np.ndarray, categories: tuple[Any, ...]) -> Target:
-    """Return the target that codes of the sorted categories stand for; classes are the codes."""
+    """Return the target for codes of the sorted categories; its classes are the codes."""
     check_levels(categories, "y", given=True)
     positions = _sorting(list(categories))
     kind = encode(list(categories), categories)

@@ -18,7 +18,7 @@ from pmordinal.posterior import Start
 SMALL = 200  # up to so many rows, single precision is not faster
 ROUNDS = 3  # largest number of Newton steps with one factorisation
 LEAST_PRECISION_SHARE = 1e-12  # smallest site precision, as a share of the largest
-LEAST_PRECISION = 1e-280  # smallest site precision of all
+LEAST_PRECISION = 1e-280  # smallest site precision in absolute terms
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,7 @@ class Box:
 
     @cached_property
     def bound(self) -> float:
-        """The largest log weight that a proposal can have: ψ at the solution."""
+        """An upper bound of all log weights: ψ at the solution."""
         mu, m = self.tilt, self.interval.slope
         return float((self.interval.log_prob - mu * (0.5 * mu + m)).sum())
 
@@ -227,7 +227,7 @@ class Box:
         return Proposals(u, x, log_weights)
 
     def accept(self, log_weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return which proposals are exact, independent draws, shape (draws,)."""
+        """Return which proposals accept–reject keeps as exact, independent draws, shape (draws,)."""
         return np.log(rng.random(log_weights.size)) < log_weights - self.bound
 
     def alpha(self, x: np.ndarray) -> np.ndarray:

@@ -121,7 +121,7 @@ class ExactPosterior(MeasuredPosterior):
 
     @property
     def effective_draws(self) -> float:
-        """How many independent draws of equal weight the weighted ones are worth."""
+        """Effective sample size of the weighted draws."""
         return 1.0 / float((self.weights**2).sum())
 
     @property

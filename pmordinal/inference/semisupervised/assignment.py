@@ -75,7 +75,7 @@ def ranked(log_probs: np.ndarray, counts: np.ndarray) -> np.ndarray:
 def switch(
     log_probs: np.ndarray, codes: np.ndarray, max_sweeps: int = 1000
 ) -> tuple[np.ndarray, int]:
-    """Return the assignment after label switching between consecutive classes, and the switches.
+    """Return the assignment after label switching between consecutive classes, and the number of switches.
 
     In two consecutive classes, the rows that lose least (or gain most) by changing their class are paired
     and switched while a pair gains. This is repeated over all consecutive classes until nothing is switched

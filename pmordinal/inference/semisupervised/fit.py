@@ -57,7 +57,7 @@ def fit_semisupervised(
     weights: Sequence[float] = WEIGHTS,
     max_rounds: int = MAX_ROUNDS,
 ) -> SemiSupervisedFit:
-    """Return the fit that makes the labels of unlabelled rows probable too [SSGPOR, Algorithm 1].
+    """Return a fit that also learns from unlabelled rows [SSGPOR, Algorithm 1].
 
     ``pmo.fit(model, semisupervised=True)`` calls it. From the supervised optimum the weight of the unlabelled rows
     grows step by step; within a step, hyperparameters (L-BFGS) and labels (switching) are improved in turn until

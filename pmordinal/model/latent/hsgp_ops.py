@@ -177,7 +177,7 @@ class BasisWeightsPullback(NumpyOp):
 
 
 class BasisCoordinates(NumpyOp):
-    """The coordinates v = Lᵀ β − L⁻¹ x of weights β: how they are drawn from their prior."""
+    """The coordinates v = Lᵀ β − L⁻¹ x of weights β; a draw from their prior if β is white."""
 
     __props__ = ()
 

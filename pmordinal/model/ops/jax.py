@@ -105,7 +105,7 @@ FORMULAS: dict[str, Formulas] = {"probit": probit, "logit": logit, "cloglog": cl
 
 
 def interval_log_prob(formulas: Formulas) -> Callable[..., tuple[Any, ...]]:
-    """Return the function that `IntervalLogProb` stands for: a value and its four derivatives."""
+    """Return the JAX function of an `IntervalLogProb`: a value and its four derivatives."""
 
     def terms(eta, lower, upper, noise):
         below, above = jnp.isinf(lower), jnp.isinf(upper)

@@ -53,7 +53,7 @@ def merge_both_axes(table, lines, cuts, lf):
             if lines[0, axis] <= 2:
                 continue
             if axis == 0:
-                # log C(N + I − 1, I − 1) falls, and one part fewer pays −log (J − 1)!
+                # change of the prior with one part less: of log C(N + I − 1, I − 1) and of −I log (J − 1)!
                 prior = lf[n + rows - 2] - lf[n + rows - 1] + lf[rows - 1] - lf[rows - 2]
                 prior += lf[cols - 1]
             else:

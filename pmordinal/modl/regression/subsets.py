@@ -39,7 +39,7 @@ def subset_prior(n_predictors: int, n_selected: int) -> float:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One informative predictor as the search sees it.
+    """One informative predictor, with the tables that the search needs.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Candidate:
 
 @njit(cache=True, nogil=True)
 def change_density(density, segment, widths, table, part, interval, own, sign, keep):
-    """Return Σ_n log density of the own rank after a predictor's densities enter or leave.
+    """Add or remove a predictor's densities; return Σ_n log density at each instance's own rank.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class SubsetSearch:
         return False
 
     def run(self, order: np.ndarray) -> tuple[np.ndarray, float]:
-        """Add, then drop predictors in the given order until nothing helps."""
+        """Add, then drop predictors in the given order until the cost falls no more."""
         self._restart()
         changed = True
         while changed:
