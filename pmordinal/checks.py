@@ -1,4 +1,4 @@
-"""Checks of single arguments: each returns the converted value or says what to pass instead."""
+"""Checks of arguments: each function returns the converted value, or raises and says what to pass."""
 
 import operator
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ def positive(name: str, value: Any) -> float:
     ValueError: noise must be a finite number greater than 0, got 0
     """
     try:
-        # Text would be parsed, and one-element arrays convert only by a deprecated rule of NumPy.
+        # float() would also take text, and arrays of one entry, which NumPy deprecates.
         if isinstance(value, (bool, np.bool_, str, bytes)) or np.ndim(value) != 0:
             raise TypeError("not a number")
         number = float(value)
@@ -86,7 +86,7 @@ def one_of[T](name: str, value: T, choices: Iterable[T]) -> T:
     value : object
         What the user passed.
     choices : iterable
-        What may be passed.
+        Values that may be passed.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def one_of[T](name: str, value: T, choices: Iterable[T]) -> T:
 
 
 def names(name: str, value: Any) -> list[str]:
-    """Return one name or several as a list of at least one.
+    """Return one name or several as a list, which must not be empty.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def finite_array(name: str, value: Any, ndim: int | None = None) -> np.ndarray:
 
 
 def generator(name: str, value: Any) -> np.random.Generator:
-    """Return the random generator that a seed stands for.
+    """Return a NumPy random generator for a seed.
 
     Parameters
     ----------
@@ -213,16 +213,16 @@ def generator(name: str, value: Any) -> np.random.Generator:
 
 
 def seeds(name: str, value: Any, count: int) -> list[np.random.SeedSequence]:
-    """Return `count` independent seeds made of one, the same ones whoever uses them and when."""
+    """Return `count` independent seeds made from one; each is the same in any process and order."""
     return generator(name, value).bit_generator.seed_seq.spawn(count)  # type: ignore[attr-defined]
 
 
 def seed_number(seed: Any) -> int | None:
-    """Return a seed that can be written into results, None for a generator or for none."""
+    """Return an integer seed so that results can record it; None for any other kind."""
     return int(seed) if isinstance(seed, int | np.integer) else None
 
 
 def got(value: Any) -> str:
-    """Return a value and its type for an error message, long ones cut short."""
+    """Return a value and its type as text for an error message; a long value is cut short."""
     text = repr(value)
     return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"

@@ -1,4 +1,4 @@
-"""Warnings of the package; errors are plain ``ValueError`` and ``TypeError``."""
+"""The package's warnings. Its errors are ordinary ``ValueError`` and ``TypeError``."""
 
 import os
 import warnings
@@ -7,13 +7,13 @@ PACKAGE = os.path.join(os.path.dirname(__file__), "")
 
 
 class ConvergenceWarning(UserWarning):
-    """An iteration stopped before its tolerance; the message says why and what to do."""
+    """An iteration stopped before it reached its tolerance; the message says why and what to do."""
 
 
 class LabelOrderWarning(UserWarning):
-    """Labels were put in an order that nobody has declared; the message says which."""
+    """The order of the labels was guessed, because none was declared; the message shows it."""
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line outside of the package that led here."""
+    """Give a warning that points to the user's line, not to one of the package."""
     warnings.warn(message, category, skip_file_prefixes=(PACKAGE,))

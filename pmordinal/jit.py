@@ -1,7 +1,7 @@
-"""Numba's compiler, with machine code kept on disk where there is a place for it.
+"""Numba's ``njit`` with a cache on disk that never makes a function fail.
 
-Numba keeps it in ``NUMBA_CACHE_DIR``, beside the package or in the user's cache folder, and raises where it can write
-to none of them, or where the disk is full. Here the code is compiled in memory then, anew in each session.
+Numba keeps machine code in ``NUMBA_CACHE_DIR``, beside the package or in the user's cache folder. It raises if it can
+write to none of them, or if the disk is full. Here the code is then compiled in memory, anew in each session.
 """
 
 import logging
@@ -17,20 +17,20 @@ _said: set[str] = set()
 
 
 class DiskCache(FunctionCache):
-    """Machine code of one function on disk, given up for the session where its files fail."""
+    """Cache of one function on disk; if its files cannot be used, it is off for the session."""
 
     def load_overload(self, sig, target_context):
-        """Return the code kept for a signature, None if there is none that can be read."""
+        """Return the cached code for a signature; None if there is none or if it cannot be read."""
         try:
             return super().load_overload(sig, target_context)
-        except (EOFError, UnpicklingError):  # a crash or a full disk cut a file short: start afresh
+        except (EOFError, UnpicklingError):  # a file is cut short: start afresh
             self._write(self.flush)
         except OSError as error:
             self._give_up(error)
         return None
 
     def save_overload(self, sig, data):
-        """Keep the code for a signature if it can be written."""
+        """Write the code for a signature to the cache, if possible."""
         self._write(super().save_overload, sig, data)
 
     def _write(self, write: Callable, *args: Any) -> None:
@@ -65,10 +65,10 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
 
     def compiled(function: Callable) -> Any:
         dispatcher = numba.njit(**options)(function)
-        if cache and dispatcher is not function:  # NUMBA_DISABLE_JIT leaves it as it is
+        if cache and dispatcher is not function:  # the same with NUMBA_DISABLE_JIT
             try:
                 dispatcher._cache = DiskCache(function)
-            except (RuntimeError, OSError) as error:  # Numba found no place
+            except (RuntimeError, OSError) as error:  # there is no folder to write to
                 _say(str(error))
         return dispatcher
 

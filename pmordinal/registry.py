@@ -1,10 +1,10 @@
-"""Names that users may pass, and what they stand for: one table for code, tests and docs."""
+"""A table from names that users may pass, such as engines and links, to the objects behind them."""
 
 from collections.abc import Callable, Iterator, Mapping
 
 
 class Registry[T](Mapping[str, T]):
-    """Mapping from a name to an object whose unknown names say which ones exist.
+    """Mapping from names to objects; the error for an unknown name lists those that exist.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Registry[T](Mapping[str, T]):
         return lambda item: self.add(name, item)
 
     def __getitem__(self, name: str) -> T:
-        """Return what `name` stands for; an unknown name lists those that exist."""
+        """Return the object of that name; raise an error that lists the names if it is unknown."""
         if not isinstance(name, str) or name not in self._items:
             known = ", ".join(repr(key) for key in self._items)
             raise ValueError(f"unknown {self.kind} {name!r}: choose one of {known}")

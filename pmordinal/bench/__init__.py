@@ -1,1 +1,1 @@
-"""The papers' experiments, and every method on them: ``pmordinal bench``."""
+"""Benchmark: the papers' experiments, run with every method (``pmordinal bench``)."""

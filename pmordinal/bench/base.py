@@ -1,4 +1,4 @@
-"""What the parts of the bench hand to each other: a task, its rows, a prediction, a line of the results."""
+"""Data classes of the benchmark: a task, the rows of its partition, a prediction, a line of results."""
 
 import time
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ FIELDS = (
 
 @dataclass(frozen=True)
 class Task:
-    """One method on one partition of one set."""
+    """One method on one partition (training and test rows) of one data set."""
 
     suite: str
     set: str
@@ -35,11 +35,11 @@ class Task:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What tells it from other tasks, as in the file of results."""
+        """The fields that identify the task in the file of results."""
         return tuple(str(getattr(self, name)) for name in KEY)
 
     def __str__(self) -> str:
-        """Return what a user calls it."""
+        """Return the task as one readable line."""
         return (
             f"{self.suite} {self.set}, {self.bins} bins, partition {self.partition}, {self.method}"
         )
@@ -47,7 +47,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Split:
-    """What a method sees of a partition.
+    """The part of a partition that a method may see: no labels of the new rows.
 
     Attributes
     ----------
@@ -57,9 +57,9 @@ class Split:
     n_classes : int
     Xnew : ndarray, shape (m, d)
     seed : int
-        For what a method draws.
+        Seed of a method's random draws.
     proportions : ndarray, shape (n_classes,)
-        True class proportions of the new rows: only for methods that are said to be told.
+        True class proportions of the new rows, for semi-supervised methods that are given them.
     """
 
     X: np.ndarray
@@ -72,14 +72,14 @@ class Split:
 
 @dataclass
 class Clock:
-    """Seconds and CPU seconds of a stretch of work."""
+    """Wall-clock and CPU seconds, added up over several blocks of code."""
 
     seconds: float = 0.0
     cpu: float = 0.0
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Add what happens inside."""
+        """Add the time that the ``with`` block takes."""
         wall, cpu = time.perf_counter(), time.process_time()
         yield
         self.seconds += time.perf_counter() - wall
@@ -88,7 +88,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Class probabilities of the new rows, and what they cost.
+    """Class probabilities of the new rows, and the time they took.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Prediction:
     probs : ndarray, shape (m, n_classes)
     clock : Clock
     evaluations : int, optional
-        Of the objective.
+        Evaluations of the objective.
     converged : bool
     chosen : str
         What the method chose itself, such as weights.
@@ -114,7 +114,7 @@ class Prediction:
 
 
 def result(task: Task, prediction: Prediction, truth: np.ndarray, n_train: int) -> dict[str, Any]:
-    """Return the line of a prediction: errors of both rules, and scores of the probabilities.
+    """Return the line of results of a prediction: errors of both decision rules, and scores.
 
     ``zero_one`` (per cent) and ``absolute`` are those of the most probable class, those with ``_median`` of the median
     class. ``calibration`` is the mean gap between predicted and observed frequency of y ≤ k over ten bins of equal
@@ -142,6 +142,6 @@ def result(task: Task, prediction: Prediction, truth: np.ndarray, n_train: int) 
 
 
 def failure(task: Task, error: Exception) -> dict[str, Any]:
-    """Return the line of a task that failed."""
+    """Return the line of results of a task that failed."""
     line = dict.fromkeys(FIELDS, "") | {name: getattr(task, name) for name in KEY}
     return line | {"error": " ".join(f"{type(error).__name__}: {error}".split())}

@@ -1,4 +1,4 @@
-"""What a user would pick instead: regression on the labels, and other packages."""
+"""Baselines: Gaussian-process regression on the class numbers, and models of other packages."""
 
 import warnings
 
@@ -10,13 +10,13 @@ from pmordinal.data import features as feature_table
 
 
 def _scaled(split: Split) -> tuple[np.ndarray, np.ndarray]:
-    """Return training and new rows with the training rows' mean zero and variance one."""
+    """Return training and new rows, standardised by the training rows."""
     table, rows = feature_table.learn(split.X, standardize=True)
     return rows, table.transform(split.Xnew)
 
 
 def regression(split: Split) -> list[Prediction]:
-    """Return those of GP regression on the class numbers, its normal distribution cut midway between classes.
+    """Return predictions of GP regression on the class numbers, cut midway between classes.
 
     The median class is the rounded mean.
     """
@@ -35,7 +35,7 @@ def regression(split: Split) -> list[Prediction]:
 
 
 def classification(split: Split) -> list[Prediction]:
-    """Return those of scikit-learn's GP classifier, one against the rest, which knows no order."""
+    """Return predictions of scikit-learn's one-versus-rest GP classifier, which ignores the order."""
     from sklearn.gaussian_process import GaussianProcessClassifier
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
@@ -49,7 +49,7 @@ def classification(split: Split) -> list[Prediction]:
 
 
 def mord(split: Split) -> list[Prediction]:
-    """Return those of mord's all-threshold logistic model with its default ridge."""
+    """Return predictions of mord's all-threshold logistic model with its default ridge."""
     from mord import LogisticAT
 
     clock = Clock()
@@ -62,7 +62,7 @@ def mord(split: Split) -> list[Prediction]:
 
 
 def gpflow(split: Split) -> list[Prediction]:
-    """Return those of GPflow's variational GP with its ordinal likelihood, whose edges are at the label midpoints."""
+    """Return predictions of GPflow's variational GP; its ordinal likelihood is cut midway between classes."""
     import gpflow as gpf
 
     clock = Clock()
@@ -90,5 +90,5 @@ def _all_classes(probs: np.ndarray, seen: np.ndarray, n_classes: int) -> np.ndar
 
 
 def _quiet() -> warnings.catch_warnings:
-    """Silence other packages: how a baseline ends is not for the terminal."""
+    """Return a context that hides the warnings of other packages."""
     return warnings.catch_warnings(action="ignore")

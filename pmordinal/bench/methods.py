@@ -1,4 +1,4 @@
-"""The methods of the bench by name: Gaussian processes, the recommended default, and baselines.
+"""The methods of the benchmark by name: Gaussian processes, the recommended default, and baselines.
 
 A Gaussian process is named ``engine[:objective]`` and then, each behind a hyphen, ``matern52``, ``matern12``, … for
 another covariance than the squared exponential, ``ard`` for one length-scale an attribute, ``flat`` for no priors.
@@ -33,13 +33,14 @@ KERNELS = {
     for kind in (pm.gp.cov.Matern12, pm.gp.cov.Matern32, pm.gp.cov.Matern52)
 }
 CANDIDATES = ("ep", "ep-matern12", "ep-ard", "linear")
-ABLATION = (*CANDIDATES, "ep-chosen", "ep-average", "best")  # the lines of one task of `best`
+# one task of `best` gives a line of results for each of these
+ABLATION = (*CANDIDATES, "ep-chosen", "ep-average", "best")
 
 Method = Callable[[Split], list[Prediction]]
 
 
 def method(name: str) -> Method:
-    """Return the method of that name; raise where there is none."""
+    """Return the method of that name; raise if there is none."""
     if name == "best":
         return _best
     if name in BASELINES:
@@ -51,7 +52,7 @@ def method(name: str) -> Method:
 
 
 def lines(name: str) -> tuple[str, ...]:
-    """Return the names of the lines that one task of a method gives."""
+    """Return the names of the lines of results that one task of a method gives."""
     if name == "best":
         return ABLATION
     if name in SEMISUPERVISED:
@@ -60,7 +61,7 @@ def lines(name: str) -> tuple[str, ...]:
 
 
 def missing_package(name: str) -> str | None:
-    """Return the package that a method needs and that is not installed."""
+    """Return the package that a method needs if it is not installed, else None."""
     needed = {"mord": "mord", "gpflow": "gpflow", "gpr": "sklearn", "sklearn-gpc": "sklearn"}.get(
         name
     )
@@ -68,7 +69,7 @@ def missing_package(name: str) -> str | None:
 
 
 def _parsed(name: str) -> tuple[str, str | None, dict, bool]:
-    """Return engine, objective, options of the model and whether priors are used."""
+    """Split a method's name into engine, objective, options of the model and whether priors are used."""
     if name == "linear":
         return "ep", None, {}, True
     head, *flags = name.split("-")
@@ -92,7 +93,7 @@ def _fit(name: str, split: Split, start: dict | None = None) -> OrdinalFit:
     if name == "linear":
         model_options = _linear_predictor(split.X.shape[1])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the line of results says so
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the results have a column for it
         model = gp_model(
             split.X,
             split.y,
@@ -106,7 +107,7 @@ def _fit(name: str, split: Split, start: dict | None = None) -> OrdinalFit:
 
 
 def _finished(fitted: OrdinalFit) -> OrdinalFit:
-    """Return a fit that went to its end: half a one, after Ctrl-C, is not a result."""
+    """Return the fit if it was completed; raise if Ctrl-C has ended it early."""
     if fitted.status.interrupted:
         raise KeyboardInterrupt
     return fitted
@@ -123,7 +124,7 @@ def _linear_predictor(d: int) -> dict:
 
 
 def _from_isotropic(point: dict[str, np.ndarray], d: int) -> dict[str, np.ndarray]:
-    """Return where ARD starts: all length-scales at the common one."""
+    """Return the start of an ARD fit: all length-scales at that of the isotropic fit."""
     return point | {"lengthscale": np.full(d, point["lengthscale"])}
 
 
@@ -143,7 +144,7 @@ def _predict(name: str, split: Split) -> Prediction:
 
 
 def _best(split: Split) -> list[Prediction]:
-    """Return the predictions of every candidate, of the best one, of their mean, and of the mixture."""
+    """Return predictions of every candidate, of the best one, of their mean, and of their stacked mixture."""
     d = split.X.shape[1]
     fits: dict[str, OrdinalFit] = {}
     singles: list[Prediction] = []
@@ -175,7 +176,7 @@ def _best(split: Split) -> list[Prediction]:
 
 
 def _semisupervised(name: str, split: Split) -> list[Prediction]:
-    """Return what the same model says without and with learning from the new rows, and its final labels."""
+    """Return predictions of one model without and with learning from the new rows, and its final labels."""
     flags = name.split("-")[1:]
     objective = "bound" if "bound" in flags else None
     labels = np.concatenate([split.y.astype(float), np.full(len(split.Xnew), np.nan)])

@@ -1,4 +1,4 @@
-"""The papers' numbers.
+"""Numbers published in the papers, to compare ours with.
 
 Means and standard deviations over partitions of the zero-one error in per cent and of the absolute error, average
 ranks with the Friedman F, and the tables of the semi-supervised and the rank regression paper. Chu and Ghahramani's
@@ -57,8 +57,8 @@ _ERRORS = {
         |stocks 22.46 1.97 .23 .02|abalone 43.91 .81 .54 .01""",
     },
 }
-PARTITIONS = 20  # behind every mean above
-COLUMN = {  # the published column that a method repeats
+PARTITIONS = 20  # every mean above is over so many partitions
+COLUMN = {  # method: the column of the papers' tables that it reproduces
     "laplace": "MAP-GPOR",
     "ep": "EP-GPOR",
     "ep:bound": "EP-GPOR",
@@ -160,7 +160,7 @@ class Published(NamedTuple):
 
 
 def errors(column: str, bins: int) -> dict[str, Published]:
-    """Return a column of the papers' tables by set.
+    """Return one column of the papers' tables: errors by data set.
 
     Examples
     --------
@@ -173,5 +173,5 @@ def errors(column: str, bins: int) -> dict[str, Published]:
 
 
 def columns() -> list[str]:
-    """Return the published columns."""
+    """Return the names of the published columns."""
     return list(_ERRORS)

@@ -1,4 +1,4 @@
-"""The results of the bench as tables: ours beside the papers', ranks, further scores, and what each step gains."""
+"""Tables of the benchmark's results: ours beside the papers', ranks, further scores, and an ablation."""
 
 import platform
 from collections.abc import Sequence
@@ -19,9 +19,10 @@ from pmordinal.diagnostics.scoring import rank_methods
 from pmordinal.report import page
 
 ERRORS = {"zero_one": "zero-one error, %", "absolute": "absolute error"}
-# The column of the rule for that error.
+# For each error, the column with the decision rule that minimises it.
 RULES = {"zero_one": "zero_one", "absolute": "absolute_median"}
-OWN_RULE = ABLATION[-3:]  # methods whose decision follows the error
+# methods that are scored by the decision rule that suits the error
+OWN_RULE = ABLATION[-3:]
 
 
 @dataclass(frozen=True)
@@ -64,26 +65,26 @@ def tables_of(suite: str, results: pd.DataFrame) -> list[Table]:
 
 
 def paired(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the results on partitions that every method has run on, so that methods can be compared."""
+    """Return the results on those partitions that all methods have run on."""
     methods = results.groupby("bins")["method"].transform("nunique")
     there = results.groupby(["bins", "set", "partition"])["method"].transform("nunique")
     return results[there == methods]
 
 
 def error_of(results: pd.DataFrame, error: str) -> pd.Series:
-    """Return an error by the rule a method is meant to be used with: `best` takes the median for the absolute one."""
+    """Return an error by the decision rule that a method is used with: `best` uses the median for absolute error."""
     own = results["method"].isin(OWN_RULE)
     return results[error].where(~own, results[RULES[error]])
 
 
 def _means(results: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
-    """Return the mean over partitions by set and method, in the order they were run."""
+    """Return means over partitions by set and method, in the order in which they were run."""
     frame = results.assign(value=values)
     return frame.pivot_table(index="set", columns="method", values="value", sort=False)
 
 
 def _errors(results: pd.DataFrame, bins: int) -> list[Table]:
-    """Return ours beside the papers', one table an error."""
+    """Return our errors beside the papers', one table for each error."""
     part = results[results["bins"] == bins]
     found = []
     for error, title in ERRORS.items():
@@ -117,7 +118,7 @@ def _errors(results: pd.DataFrame, bins: int) -> list[Table]:
 
 
 def spread(mean: float, sd: float, digits: int) -> str:
-    """Return a mean with its standard deviation, where there is one.
+    """Return a mean as text, with its standard deviation if there is one.
 
     Examples
     --------
@@ -128,7 +129,7 @@ def spread(mean: float, sd: float, digits: int) -> str:
 
 
 def in_standard_errors(mean: float, sd: float, n: int, other: float, other_sd: float) -> float:
-    """Return the difference of two means in units of its standard error, theirs over 20 partitions."""
+    """Return ours minus the published mean in units of its standard error; theirs is over 20 partitions."""
     squared = (sd**2 if n > 1 else other_sd**2) / n + other_sd**2 / published.PARTITIONS
     return (mean - other) / np.sqrt(squared) if squared > 0 else np.nan
 
@@ -160,7 +161,7 @@ def _overall(results: pd.DataFrame) -> Table:
 
 
 def _ranks(suite: str, results: pd.DataFrame) -> list[Table]:
-    """Return average ranks and the Friedman F, the paper's behind them."""
+    """Return average ranks and the Friedman F, followed by the paper's."""
     shown: dict[str, dict[str, float]] = {}
     theirs = published.RANKS.get(suite, {})
     for bins in sorted(results["bins"].unique()):
@@ -182,7 +183,7 @@ def _ranks(suite: str, results: pd.DataFrame) -> list[Table]:
 
 
 def _scores(results: pd.DataFrame) -> Table:
-    """Return the scores that the papers lack, as means over sets."""
+    """Return scores that the papers do not report, as means over sets."""
     names = ("nlp", "rps", "calibration", "seconds", "cpu_seconds", "evaluations", "converged")
     by_set = results.groupby(["bins", "method", "set"], sort=False)[list(names)].mean()
     frame = by_set.groupby(level=["bins", "method"], sort=False).mean()
@@ -198,7 +199,7 @@ def _scores(results: pd.DataFrame) -> Table:
 
 
 def _ablation(results: pd.DataFrame) -> list[Table]:
-    """Return both errors by both rules for the steps that lead to `best`."""
+    """Return both errors by both decision rules, for the methods that `best` is made of."""
     if "best" not in set(results["method"]):
         return []
     names = ["zero_one", "zero_one_median", "absolute", "absolute_median", "nlp", "rps"]
@@ -216,7 +217,7 @@ def _ablation(results: pd.DataFrame) -> list[Table]:
 
 
 def _semisupervised(results: pd.DataFrame) -> list[Table]:
-    """Return supervised against semi-supervised errors with the paired t-test, and the paper's."""
+    """Return supervised and semi-supervised errors with a paired t-test, beside the paper's."""
     found = []
     for k, (error, title) in enumerate(ERRORS.items()):
         scale = 100.0 if error == "zero_one" else 1.0
@@ -295,12 +296,12 @@ def _failed(results: pd.DataFrame) -> list[Table]:
 
 
 def _rounded(frame: pd.DataFrame, digits: int) -> pd.DataFrame:
-    """Return numbers as text; nothing for what is missing."""
+    """Return numbers as text; missing ones are left empty."""
     return frame.map(lambda v: "" if pd.isna(v) else f"{v:.{digits}f}")
 
 
 def markdown(frame: pd.DataFrame) -> str:
-    """Return a table of texts in Markdown, its index first.
+    """Return a table as Markdown, its index as the first column.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The loop of the bench: tasks in parallel, every result on disk as soon as it is there, nothing run twice."""
+"""Runs tasks of the benchmark in parallel; results are saved one by one, and none is computed twice."""
 
 import csv
 import os
@@ -30,7 +30,7 @@ def run(
     progressbar: bool = True,
     say: Callable[[str], None] = print,
 ) -> pd.DataFrame:
-    """Run the tasks that `out` does not hold yet and return all results.
+    """Run the tasks whose results are not yet in `out`; return all results.
 
     Parameters
     ----------
@@ -92,19 +92,19 @@ def run(
 
 
 def attempt(suite: str, task: Task, folder: Path) -> tuple[Task, list[Line]]:
-    """Run one task; an error becomes a line that says which."""
+    """Run one task; if it fails, return a line of results with the error."""
     try:
         return task, SUITES[suite].run(task, folder)
-    except Exception as error:  # whatever it is, the other tasks go on
+    except Exception as error:  # of any kind: the other tasks go on
         return task, [failure(task, error)]
 
 
 def read(path: Path) -> pd.DataFrame:
-    """Return the results in a file; of a task that was run again, the last ones."""
+    """Return the results in a file; if a task was run twice, those of its last run."""
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
     table["converged"] = table["converged"].replace({"True": "1", "False": "0"})
     for name in table.columns.difference(TEXT):
-        table[name] = pd.to_numeric(table[name])  # nothing is not a number
+        table[name] = pd.to_numeric(table[name])  # an empty entry becomes NaN
     return table.drop_duplicates(list(KEY), keep="last", ignore_index=True)
 
 
@@ -113,7 +113,7 @@ def _key(line: Line) -> tuple[str, ...]:
 
 
 def _wanted(tasks: Sequence[Task], say: Callable[[str], None]) -> list[Task]:
-    """Return the tasks whose package is there and which no other task does in passing."""
+    """Return the tasks whose package is installed and whose results no other task gives as well."""
     methods = list(dict.fromkeys(task.method for task in tasks))
     out = set()
     for name in methods:
@@ -127,7 +127,7 @@ def _wanted(tasks: Sequence[Task], say: Callable[[str], None]) -> list[Task]:
 
 
 def _repair(path: Path) -> list[Line]:
-    """Return the lines of a file; cut off what a crash left half-written at its end."""
+    """Return the lines of a file; a half-written last line, left by a crash, is cut off."""
     if not path.exists():
         return []
     content = path.read_bytes()
@@ -145,7 +145,7 @@ def _repair(path: Path) -> list[Line]:
 
 
 class _Estimate:
-    """The time that is left, from what tasks of the same set and method took."""
+    """Estimates the time left from what tasks of the same set and method took."""
 
     def __init__(self, past: Sequence[Line], todo: Sequence[Task], jobs: int) -> None:
         self.left = {task.key: task for task in todo}
@@ -159,7 +159,7 @@ class _Estimate:
             self.taken.setdefault(_kind(_key(line)), []).append(float(line["seconds"]))
 
     def after(self, task: Task, line: Line) -> str:
-        """Return the estimate when that task is done and gave that line."""
+        """Count a task as done and return the time left as text."""
         self._add(line)
         del self.left[task.key]
         mean = {kind: sum(v) / len(v) for kind, v in self.taken.items()}
@@ -169,12 +169,12 @@ class _Estimate:
 
 
 def _kind(key: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the key of a task but for its partition."""
+    """Return the fields that identify a task, without its partition."""
     return tuple(value for name, value in zip(KEY, key, strict=True) if name != "partition")
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as a user says them.
+    """Return a number of seconds as readable text.
 
     Examples
     --------
@@ -187,5 +187,5 @@ def duration(seconds: float) -> str:
 
 
 def warn(message: str) -> None:
-    """Say something beside the results."""
+    """Print a message to stderr, apart from the results."""
     print(f"pmordinal: {message}", file=sys.stderr, flush=True)

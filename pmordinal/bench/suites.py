@@ -1,9 +1,9 @@
-"""The suites: which sets, partitions and methods each paper's experiment has, and how one task of it runs.
+"""The suites: each is a paper's experiment, with its data sets, partitions, methods, and how a task runs.
 
 ``gpor``, ``plsor`` and ``loo`` share the nine sets of Chu and Ghahramani with their own twenty partitions and differ in
 the methods; every ``chu/NAME.csv`` with a ``chu/NAME_partitions.csv`` is a set. ``ssgpor`` labels 50 or 100 random rows
 and predicts the others, which its method sees; the paper's partitions are not published, ours are random. ``modl`` is
-five-fold cross-validation, again and again. The data do not come with the project.
+repeated five-fold cross-validation. The data do not come with the project.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,21 +29,21 @@ POOLED = {
     "census": "large/census_house16H.csv.gz",
 }
 LABELLED = (50, 100)
-POOL = 2000  # unlabelled rows at most
+POOL = 2000  # largest number of unlabelled rows
 GAUSSIANS = ("similar", "shifted")
 OWN_BINS = dict.fromkeys(GAUSSIANS, (3,))
 MODL_FILES = {"boston": "chu/boston.csv", "adult": "modl/adult.csv.gz"}
 MODL_KINDS = ("univariate", "nb", "snb", "averaged")
 MODL_METHODS = (
     *(f"modl-{kind}" for kind in MODL_KINDS),
-    *(f"modl-{kind}-paper" for kind in MODL_KINDS[:3]),  # its smoothing and its selection
+    *(f"modl-{kind}-paper" for kind in MODL_KINDS[:3]),  # as in the paper
 )
-MODL_SEED = 100  # the selection rule was chosen on folds of other seeds
+MODL_SEED = 100  # not one of those whose folds the selection rule was chosen on
 
 
 @dataclass(frozen=True)
 class Suite:
-    """An experiment.
+    """An experiment of a paper.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Suite:
     sets : callable
         Takes the data folder and returns the sets that are there.
     methods : tuple of str
-        What runs by default.
+        Methods that run by default.
     bins : tuple of int
         Numbers of classes; zero where the target is continuous.
     partitions : int
@@ -79,7 +79,7 @@ class Suite:
         partitions: int | None = None,
         methods: Sequence[str] | None = None,
     ) -> list[Task]:
-        """Return the tasks, partitions outermost: a run that is stopped has fewer partitions of everything."""
+        """Return the tasks ordered by partition: a run stopped early has a few partitions of every set and method."""
         there = self.sets(folder)
         if not there:
             raise FileNotFoundError(
@@ -132,13 +132,14 @@ def _pooled_sets(folder: Path) -> list[str]:
 
 
 def _pooled(task: Task, folder: Path) -> tuple[Split, np.ndarray]:
-    """Return random labelled rows and a pool of others, classes of equal frequency."""
+    """Return random labelled rows and a pool of unlabelled ones, in classes of equal frequency."""
     if task.set in GAUSSIANS:
         X, y, Xnew, truth = gaussians(task.set, task.partition - 1)
         return _split(X, y, Xnew, truth, task)
     name, labels = task.set.rsplit("-", 1)
     table = tables.read(folder / POOLED[name])
-    target = table.pop("y").rank(method="first")  # ties, as in Bank's zeros, are cut by their order
+    # ties, such as the zeros of bank, are split by row order
+    target = table.pop("y").rank(method="first")
     y = np.ceil(task.bins * target.to_numpy() / len(table)).astype(int) - 1
     table = table.loc[:, ~table.columns.str.startswith("y_")]
     X = pd.get_dummies(table, dtype=float).to_numpy(float)
@@ -148,7 +149,7 @@ def _pooled(task: Task, folder: Path) -> tuple[Split, np.ndarray]:
 
 
 def gaussians(kind: str, seed: int, labelled: int = 10, unlabelled: int = 100) -> tuple:
-    """Return three Gaussian classes in the plane, each with a mean and a covariance of its own.
+    """Return three Gaussian classes in the plane, each with its own mean and covariance.
 
     In the similar set labelled and unlabelled rows are drawn alike. In the shifted one the labelled rows of every
     class lie 1 further along the order of the classes, with 0.4 of the standard deviation: the gaps between the
@@ -189,7 +190,7 @@ def _run_modl(task: Task, folder: Path) -> list[dict[str, Any]]:
 
     _, kind, *paper = task.method.split("-")
     options: dict[str, Any] = {"smoothing": "paper", "selection": "paper"} if paper else {}
-    # "?" is a label of its own, as in the paper's counts
+    # "?" counts as a label, as in the paper
     frame = tables.read(folder / MODL_FILES[task.set], labels=tables.MISSING)
     y = frame.pop("y").to_numpy()
     X = frame.drop(columns="part", errors="ignore")

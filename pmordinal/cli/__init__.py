@@ -1,7 +1,7 @@
 """The command line: ``pmordinal demo | fit | predict | compare | modl | bench``.
 
-One file a command, listed in `COMMANDS`. Heavy imports happen when a command runs, so that ``--help`` and ``modl`` do
-not wait for PyMC. An error is one line on stderr and a non-zero exit code.
+Each command is a file, listed in `COMMANDS`. Heavy imports happen when a command runs, so that ``--help`` and ``modl``
+do not wait for PyMC. An error is one line on stderr and a non-zero exit code.
 """
 
 import argparse
@@ -24,7 +24,7 @@ COMMANDS = {command.name: command for command in (DEMO, FIT, PREDICT, COMPARE, M
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """An argument parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one line and leave with code 2."""
@@ -44,13 +44,13 @@ def main(arguments: list[str] | None = None) -> int:
     options.typed = shlex.join(["pmordinal", *typed])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        warnings.simplefilter("always", UserWarning)  # the package's own
+        warnings.simplefilter("always", UserWarning)  # those of the package
         warnings.showwarning = _show_warning
         try:
             COMMANDS[options.command].run(options)
         except KeyboardInterrupt:
             return _fail("interrupted", 130)
-        except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
+        except BrokenPipeError:  # the reader of a pipe, such as head, has closed it
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 141
         except UnicodeEncodeError as error:
@@ -74,7 +74,7 @@ def _show_warning(message, category, filename, lineno, file=None, line=None) -> 
 
 
 def _in_terms_of_options(message: str) -> str:
-    """Call the Python argument `categories` what it is here."""
+    """Replace the Python argument `categories` in a message by the option of the command line."""
 
     def order(match: re.Match) -> str:
         levels = match[1].replace("'", "").replace(", ", ",")

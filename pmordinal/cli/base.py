@@ -1,4 +1,4 @@
-"""What the commands share: how a command is described, its table, its model, and what it prints."""
+"""Shared by the commands: the class `Command`, options, reading the table, fitting, printing."""
 
 import argparse
 import shlex
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
 
 KERNELS = ("ExpQuad", "Matern52", "Matern32", "Matern12")
-DENSE = ("laplace", "ep", "plsor")  # quick on tables of moderate size
-MANY_LEVELS = 30  # more texts than this in a column, and in half of the rows, are hardly levels
+DENSE = ("laplace", "ep", "plsor")  # fast on tables of up to a thousand rows
+MANY_LEVELS = 30  # a column with more texts than this, and than half the rows, is suspect
 
 
 @dataclass(frozen=True)
 class Command:
-    """A subcommand.
+    """A subcommand of ``pmordinal``.
 
     Attributes
     ----------
@@ -44,24 +44,24 @@ class Command:
 
 
 def local_path(text: str) -> Path:
-    """Return an argument as a path of this machine."""
+    """Return an argument as a path on this computer; refuse an address such as ``https://…``."""
     return _argument(files.local, text)
 
 
 def name_list(text: str) -> list[str]:
-    """Return the items of an argument that is a list with commas."""
+    """Return the items of a comma-separated argument."""
     return _argument(tables.split, text)
 
 
 def _argument(convert: Callable[[str], Any], text: str) -> Any:
     try:
         return convert(text)
-    except ValueError as error:  # argparse keeps its message only if it is of this type
+    except ValueError as error:  # argparse shows messages of its own type only
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def data_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the table, its target and its columns."""
+    """Add the arguments for the table, its target and its columns."""
     parser.add_argument("data", type=local_path, help="table: .csv, .tsv, .csv.gz or .parquet")
     parser.add_argument(
         "--target", required=True, help="column of the labels; rows without one are unlabelled"
@@ -86,7 +86,7 @@ def model_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read_data(options: argparse.Namespace) -> tuple[pd.DataFrame, pd.Series, list | None]:
-    """Return attributes, labels, and the levels where an order was given."""
+    """Return attributes, labels, and the levels if their order was given."""
     table = tables.read(options.data, labels=options.order or ())
     y, levels = tables.ordered(tables.column(table, options.target, options.data), options.order)
     X = _attributes(table, options)
@@ -121,7 +121,7 @@ def _attributes(table: pd.DataFrame, options: argparse.Namespace) -> pd.DataFram
 
 
 def _point_out(X: pd.DataFrame, options: argparse.Namespace) -> None:
-    """Warn of labels that are taken for missing and of columns that look like identifiers."""
+    """Warn about labels that are read as missing and about columns that look like identifiers."""
     words = tables.missing_words(options.data, options.target, options.order or ())
     for word, count in words.items():
         warnings.warn(
@@ -141,7 +141,7 @@ def _point_out(X: pd.DataFrame, options: argparse.Namespace) -> None:
 def fit_engine(
     engine: str, data: tuple, options: argparse.Namespace, **fit_options: Any
 ) -> "OrdinalFit":
-    """Return the fit of one engine with the options of the command."""
+    """Return the fit of one engine, with the options of the command line."""
     import pymc as pm
 
     from pmordinal.inference.fit import fit
@@ -179,7 +179,7 @@ def print_table(table: pd.DataFrame, title: str | None = None) -> None:
 
 
 def show_progress(options: argparse.Namespace) -> bool:
-    """Tell whether somebody is there to watch a progress bar."""
+    """Tell whether to show a progress bar: on a terminal, and without ``--quiet``."""
     return not options.quiet and sys.stdout.isatty()
 
 
@@ -190,7 +190,7 @@ def check_output(path: Path | None, *suffixes: str) -> None:
     ----------
     path : Path, optional
     *suffixes : str
-        What its name may end in; default: those of a table.
+        Suffixes that its name may have; by default those of a table.
     """
     if path is None:
         return
@@ -207,5 +207,5 @@ def check_output(path: Path | None, *suffixes: str) -> None:
 
 
 def say_written(path: Path, what: str = "") -> None:
-    """Print where an output is."""
+    """Print the path of an output file."""
     print(f"Wrote {files.printable(path)}{what}")

@@ -1,4 +1,4 @@
-"""``pmordinal demo``: the fit of the wine ratings."""
+"""``pmordinal demo``: a fit to the wine ratings that come with the package."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The demo: one fit on the wine ratings, as a table, a picture and a DataTree."""
+"""The demo: a fit to the wine ratings, shown as a table and written as a picture and a DataTree."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``pmordinal fit``: a table in; a summary, a fit on disk and an HTML report out."""
+"""``pmordinal fit``: fit a table; print a summary, save the fit, write an HTML report."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from pmordinal.cli.base import (
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
 
-MODERATE = 1000  # rows up to which the report compares engines unasked
+MODERATE = 1000  # up to so many rows, the report compares engines by default
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def _run(options: argparse.Namespace) -> None:
 
     check_output(options.out, ".nc", ".zarr")
     check_output(options.report, ".html")
-    get_engine(options.engine)  # an unknown name fails before the data are read
+    get_engine(options.engine)  # so that an unknown name fails early
     data = read_data(options)
     result = fit_engine(
         options.engine,
@@ -77,7 +77,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _rivals(result: "OrdinalFit", data: tuple, options: argparse.Namespace):
-    """Return the fits of the engines to compare with, and why those failed that did."""
+    """Return fits of other engines to compare with, and the errors of those that failed."""
     engines = options.engines
     if engines is None:
         engines = DENSE if result.posterior.y.size <= MODERATE else ()

@@ -1,4 +1,4 @@
-"""``pmordinal modl``: the columns ranked by what they say about the target, and their grids."""
+"""``pmordinal modl``: columns ranked by how informative they are about the target, and their grids."""
 
 import argparse
 

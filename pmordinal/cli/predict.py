@@ -1,4 +1,4 @@
-"""``pmordinal predict``: class probabilities as new columns of a table, block by block."""
+"""``pmordinal predict``: class probabilities as new columns of a table, read in blocks."""
 
 import argparse
 import sys
@@ -46,7 +46,7 @@ def _predictions(fit: "OrdinalFit", options: argparse.Namespace) -> Iterator[pd.
     for block in tables.blocks(options.data, options.block):
         if block.empty:
             raise ValueError(f"{options.data} has no rows")
-        if not isinstance(block.index, pd.RangeIndex):  # Parquet keeps an index as columns
+        if not isinstance(block.index, pd.RangeIndex):  # an index read from Parquet
             block = block.reset_index()
         twice = [name for name in (*new, "predicted") if name in block.columns]
         if twice:

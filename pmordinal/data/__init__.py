@@ -1,1 +1,1 @@
-"""The user's tables and labels at the border: read once, named, and given back as they came; files."""
+"""Reads users' tables and labels into arrays, decodes predictions, and reads and writes files."""

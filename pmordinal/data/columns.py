@@ -1,4 +1,4 @@
-"""The columns of whatever table a user has: frames of any library, arrays, nested lists."""
+"""Reads the columns of a user's table: data frames of any library, arrays, nested lists."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pandas as pd
 
 from pmordinal.data.foreign import as_pandas
 
-# Types of polars that NumPy has not got, or would make a matrix of.
+# Types of polars that NumPy lacks, or would turn into a matrix.
 _OBJECTS = ("Categorical", "String", "Int128", "UInt128", "Struct", "Array", "List")
 
 
@@ -40,7 +40,7 @@ def read_columns(X: Any, name: str) -> tuple[list[str] | None, list[Any]]:
 
 
 def is_polars(X: Any) -> bool:
-    """Tell whether a table or column is one of polars."""
+    """Tell whether a table or column is a polars object."""
     return any(base.__module__.startswith("polars") for base in type(X).__mro__)
 
 

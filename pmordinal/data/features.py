@@ -1,4 +1,4 @@
-"""The user's table at the border: a float matrix inside, names and levels kept for prediction."""
+"""Turns a user's table into a float matrix, in the same way for training and for prediction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from pmordinal.data.coding import Column, block, computed, levels_of
 from pmordinal.data.columns import column_values, read_columns
 from pmordinal.data.levels import show
 
-LARGEST = 1e100  # entry of a row, whose square distances are numbers
+LARGEST = 1e100  # largest entry: squared distances between rows must not overflow
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """How a table becomes a float matrix, remembered for prediction.
+    """The rules by which a table becomes a float matrix: one-hot levels, centre and scale.
 
     Attributes
     ----------
     columns : tuple of Column
         The columns of the user's table.
     center, scale : ndarray, shape (d,)
-        What is subtracted from the matrix columns, and what they are then divided by.
+        Numbers that are subtracted from the matrix columns, and numbers that they are then divided by.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Features:
         return tuple(column for column in self.columns if column.expression is None)
 
     def transform(self, X: Any, name: str = "X") -> np.ndarray:
-        """Return a table as the matrix the model was fitted on.
+        """Return a table as a matrix, by the rules learned from the training table.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class Features:
         return Z * self.scale + self.center
 
     def to_json(self) -> dict[str, Any]:
-        """Return columns, levels, centre and scale as plain data for JSON.
+        """Return columns, levels, centre and scale as data that JSON can hold.
 
         Examples
         --------
@@ -169,7 +169,7 @@ class Features:
         matrix = self._with_expressions(matrix, name)
         with np.errstate(over="ignore", invalid="ignore"):
             matrix = (matrix - self.center) / self.scale
-        bad = ~(np.abs(matrix) <= LARGEST).all(axis=0)  # a NaN is not below it either
+        bad = ~(np.abs(matrix) <= LARGEST).all(axis=0)  # also true for NaN
         if bad.any():
             raise ValueError(
                 f"{name} column {self.names[int(np.argmax(bad))]!r} overflows when it is standardised or squared: "
@@ -187,7 +187,7 @@ class Features:
 
 
 def learn(X: Any, standardize: bool = False, name: str = "X") -> tuple[Features, np.ndarray]:
-    """Return how a table becomes a float matrix, and the matrix.
+    """Learn how a table becomes a float matrix; return these rules and the matrix.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def learn(X: Any, standardize: bool = False, name: str = "X") -> tuple[Features,
     matrix = np.concatenate(blocks, axis=1)
     center, scale = np.zeros(matrix.shape[1]), np.ones(matrix.shape[1])
     if standardize:
-        # Taken relative to the largest entry, so that no square over- or underflows and a
+        # Divided by the largest entry first, so that no square over- or underflows and a
         # constant column has a standard deviation of exactly zero.
         largest = np.abs(matrix).max(axis=0)
         largest[largest == 0] = 1.0
@@ -245,11 +245,11 @@ def learn(X: Any, standardize: bool = False, name: str = "X") -> tuple[Features,
 
 
 def _common(columns: Sequence[Column], sd: np.ndarray) -> np.ndarray:
-    """Return what the matrix columns are divided by, given their standard deviations, shape (d,)."""
-    # With a scale of its own a rare level would be far from all others, and one that is declared but
-    # not seen close to all of them. With one scale any two levels are equally far apart. The root
-    # mean square over the seen levels keeps the sum of the block's variances at what it is when each
-    # column is standardised, and levels that nobody has do not change it.
+    """Return the divisors of the matrix columns: one for all levels of a categorical column, shape (d,)."""
+    # If each level had its own scale, a rare level would be far from all others, and a declared but
+    # unseen one close to all of them. With one scale any two levels are equally far apart. The root
+    # mean square over the seen levels keeps the sum of their variances the same as if each column
+    # were standardised, and unseen levels do not change it.
     scale, start = sd.copy(), 0
     for column in columns:
         stop = start + len(column.names)
@@ -257,7 +257,7 @@ def _common(columns: Sequence[Column], sd: np.ndarray) -> np.ndarray:
             seen = sd[start:stop][sd[start:stop] > 0]
             if seen.size:
                 scale[start:stop] = np.sqrt(np.mean(seen**2))
-            elif len(column.levels) > 1:  # rows of one level: as if all were equally frequent
+            elif len(column.levels) > 1:  # only one level occurs: as if all were equally frequent
                 share = 1.0 / len(column.levels)
                 scale[start:stop] = np.sqrt(share * (1.0 - share))
         start = stop

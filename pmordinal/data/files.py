@@ -1,7 +1,8 @@
-"""Files and folders of this machine: they appear whole or not at all, and only ordinary ones are read.
+"""Reading and writing of local files: a file or folder is written completely or not at all.
 
-What is written goes under a name of its own beside the target, which it replaces at the end. So several processes may
-write to one target: the last one wins whole. A link is written through.
+New content is written under a temporary name beside the target, which it replaces at the end. So several processes may
+write to one target: the last one wins. If the target is a link, the file that it leads to is replaced. Only ordinary
+files are read, no pipes or devices.
 """
 
 import errno
@@ -15,14 +16,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one letter is a drive of Windows
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # one letter is a Windows drive
 TEMPORARY = ".pmordinal-"
-TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)  # a folder cannot replace what is there
-PATIENCE = 10.0  # seconds that a folder may take to stand still
+TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)  # errors of a rename onto what exists
+PATIENCE = 10.0  # seconds to wait until a folder is no longer being replaced
 
 
 def local(path: str | os.PathLike[str]) -> Path:
-    """Return a path of this machine, with ``~`` for the home folder; refuse addresses.
+    """Return a local path, with ``~`` for the home folder; refuse addresses such as ``https://…``.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ def local(path: str | os.PathLike[str]) -> Path:
         raise TypeError(f"a path must be text or a pathlib.Path, got {path!r}")
     if "\0" in text:
         raise ValueError(f"a path cannot hold a NUL character, got {text!r}")
-    if ADDRESS.match(text):  # pathlib makes one slash of two; a folder may be named so
+    if ADDRESS.match(text):  # pathlib turns :// into :/, but a folder may be named "s3:"
         if "://" in text or not Path(text.split("/")[0]).is_dir():
             raise ValueError(
                 f"{text} is an address: only files of this machine are read and written, give a path"
@@ -48,7 +49,7 @@ def local(path: str | os.PathLike[str]) -> Path:
 
 
 def printable(path: str | os.PathLike[str]) -> str:
-    r"""Return a path as text for a terminal or a page, whatever bytes its name has.
+    r"""Return a path as printable text, even if its name has undecodable bytes.
 
     Examples
     --------
@@ -59,13 +60,13 @@ def printable(path: str | os.PathLike[str]) -> str:
 
 
 def target(path: Path, marker: str | None = None) -> Path:
-    """Return where `path` leads, links followed; raise if nothing can be written there.
+    """Return the real path that `path` leads to, links followed; raise if it cannot be written.
 
     Parameters
     ----------
     path : Path
     marker : str, optional
-        Of a folder: a file that each folder of this kind holds, so that no other one is replaced.
+        For a folder: a file that each folder of this kind contains, so that no other folder is replaced.
     """
     real = Path(os.path.realpath(path))
     parent = real.parent if path.is_symlink() else path.parent
@@ -96,7 +97,7 @@ def target(path: Path, marker: str | None = None) -> Path:
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path` that takes its place when all went well.
+    """Yield a temporary path to write to; it replaces `path` if nothing was raised.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def write_folder(path: Path, files: Mapping[str, bytes], marker: str) -> None:
-    """Write a folder of files; it replaces an older one as a whole.
+    """Write a folder of files; an older one is replaced completely or not at all.
 
     Parameters
     ----------
@@ -138,13 +139,13 @@ def write_folder(path: Path, files: Mapping[str, bytes], marker: str) -> None:
             _move(new, real, aside)
     finally:
         if aside and aside[-1].exists() and not os.path.lexists(real):
-            os.rename(aside[-1], real)  # interrupted in between: the old one comes back
+            os.rename(aside[-1], real)  # interrupted: restore the old one
         for folder in (new, *aside):
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def _move(new: Path, real: Path, aside: list[Path]) -> None:
-    """Put a folder in its place; what was there steps aside, since no folder replaces a folder."""
+    """Rename a folder to its final name; an older one is renamed first, as folders cannot be overwritten."""
     while True:
         try:
             return os.rename(new, real)
@@ -152,12 +153,12 @@ def _move(new: Path, real: Path, aside: list[Path]) -> None:
             if error.errno not in TAKEN:
                 raise
         aside.append(_beside(real))
-        with suppress(FileNotFoundError):  # another process was quicker
+        with suppress(FileNotFoundError):  # another process has moved it
             os.rename(real, aside[-1])
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder with its parents, unless it is there."""
+    """Make a folder with its parents, unless it exists."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -170,14 +171,14 @@ def read_file(path: Path) -> bytes:
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     if path.is_dir():
         raise ValueError("it is a folder, not a file")
-    with open(os.open(path, flags), "rb") as file:  # a pipe that nobody writes to does not block
+    with open(os.open(path, flags), "rb") as file:  # does not block on a pipe
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("it is not an ordinary file")
         return file.read()
 
 
 def read_folder(path: Path) -> dict[str, bytes]:
-    """Return the contents of a folder by name, all of one state; raise if links are in it.
+    """Return the files of a folder by name, all from one version of it; raise if it has links.
 
     A folder that `write_folder` replaces in the meantime is read again.
     """
@@ -191,7 +192,7 @@ def read_folder(path: Path) -> dict[str, bytes]:
         elif not path.is_dir():
             raise ValueError("it is a file, not a folder")
         else:
-            with suppress(FileNotFoundError):  # it has gone while it was read
+            with suppress(FileNotFoundError):  # it was replaced while it was read
                 files = dict(_contents(path, ""))
                 if _state(path) == before:
                     return files
@@ -213,7 +214,7 @@ def _contents(folder: Path, prefix: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _state(path: Path) -> tuple[int, ...] | None:
-    """Return what tells a folder from another one that has taken its place."""
+    """Return numbers that change when a folder is replaced by another one; None if there is none."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -222,19 +223,19 @@ def _state(path: Path) -> tuple[int, ...] | None:
 
 
 def _beside(real: Path) -> Path:
-    """Return a new name in the same folder; short, since names have a longest length."""
+    """Return a new temporary name in the same folder, short enough for any file system."""
     return real.with_name(f"{TEMPORARY}{uuid4().hex}{real.suffix}")
 
 
 def _keep_mode(old: Path, new: Path) -> None:
-    """Let the new one have the permissions of the old one, if there is any."""
+    """Give the new file or folder the permissions of the old one, if there is one."""
     with suppress(FileNotFoundError):
         os.chmod(new, stat.S_IMODE(old.stat().st_mode))
 
 
 @contextmanager
 def _named(path: Path, temporary: Path) -> Iterator[None]:
-    """Give the system's errors the user's name of the file; those of other files go on as they are."""
+    """Raise system errors about the temporary path with the user's path instead."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Tables and columns of other libraries as those of pandas, their names and levels kept.
+"""Converts tables and columns of other libraries to pandas, with their names and levels.
 
-A table that NumPy can read is not one that may be read by position: whoever has names for the columns
-expects them to be heeded. What carries names and cannot be read by them is refused.
+NumPy could read many of these tables by position, but a user with named columns expects them to be matched
+by name. A table that has names, but cannot be read by them, is refused.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ import pandas as pd
 
 
 def as_pandas(X: Any, name: str) -> Any:
-    """Return a table or column of Arrow or xarray as one of pandas; what has no names as it is.
+    """Return a table or column of Arrow or xarray as a pandas object; others unchanged, or refused.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def as_pandas(X: Any, name: str) -> Any:
         )
     if "xarray" in libraries:
         return _of_xarray(X, name)
-    if hasattr(X, "__dask_graph__") and not hasattr(X, "chunks"):  # arrays of dask have no names
+    if hasattr(X, "__dask_graph__") and not hasattr(X, "chunks"):  # dask arrays have no names
         raise TypeError(f"{name} is spread over a dask graph: pass {name}.compute()")
     if hasattr(X, "read_all") and hasattr(X, "__arrow_c_stream__"):
         raise TypeError(f"{name} can be read only once: pass {name}.read_all()")
@@ -71,7 +71,7 @@ def as_pandas(X: Any, name: str) -> Any:
 
 
 def row_index(X: Any) -> pd.Index | None:
-    """Return the names of a table's rows; None where it has none."""
+    """Return the index (the row names) of a table; None if it has none."""
     if isinstance(X, pd.DataFrame | pd.Series):
         return X.index
     if type(X).__module__.startswith("xarray") and len(getattr(X, "dims", ())):
@@ -98,7 +98,7 @@ def _of_xarray(X: Any, name: str) -> Any:
 
 
 def _values(variable: Any) -> Any:
-    """Return a variable with one dimension as an array, one of pandas if that is what it holds."""
+    """Return a one-dimensional variable as an array: pandas' own if it holds one."""
     data = variable.data
     return data if isinstance(data, pd.api.extensions.ExtensionArray) else np.asarray(data)
 
@@ -117,7 +117,7 @@ def _of_arrow(X: Any, name: str) -> Any:
         column = None if pa.types.is_struct(column.type) else column
     if column is not None:
         _check_order(column, name)
-        if column.null_count > 0:  # which would make floats or objects of them
+        if column.null_count > 0:  # `to_pandas` would return floats or objects
             if pa.types.is_integer(column.type):
                 return pd.Series(pd.array(column.to_pylist(), dtype="Int64"))
             if pa.types.is_boolean(column.type):
@@ -129,7 +129,7 @@ def _of_arrow(X: Any, name: str) -> Any:
 
 
 def _of_arrow_dtype(X: Any, name: str) -> Any:
-    """Return a column of pandas that holds an Arrow array; levels as a categorical."""
+    """Return a pandas column that holds an Arrow array, as a categorical if it has levels."""
     if not hasattr(X.dtype.pyarrow_dtype, "ordered"):
         return X
     column = _of_arrow(getattr(X, "array", X).__arrow_array__(), name)
@@ -143,7 +143,7 @@ def _check_order(column: Any, name: str) -> None:
     chunks = [chunk.dictionary.to_pylist() for chunk in getattr(column, "chunks", [])]
     longest: list[Any] = max(chunks, key=len, default=[])
     for levels in chunks:
-        # A later chunk may add levels at the end; pyarrow appends whatever it has not met.
+        # A later chunk may add levels at the end: pyarrow appends new ones.
         if levels != longest[: len(levels)]:
             raise ValueError(
                 f"{name} is an ordered dictionary whose chunks have different levels, {levels} and {longest}: "

@@ -1,4 +1,4 @@
-r"""Texts that a spreadsheet takes for formulas: marked by an apostrophe in a CSV file, and read without it.
+r"""Protects text in CSV files that a spreadsheet would run as a formula: it gets an apostrophe in front.
 
 A cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or the end of a line is computed when a spreadsheet opens the
 file, and a formula can start other programs. Numbers stay as they are, and so do texts without a letter or a digit,
@@ -21,7 +21,7 @@ FORMULA = re.compile(
 
 
 def marked(value: Any) -> Any:
-    """Return a text so that it begins no formula; all else as it is.
+    """Return a text with an apostrophe in front if it would be a formula; other values unchanged.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def marked(value: Any) -> Any:
 
 
 def unmarked(value: Any) -> Any:
-    """Return a text as it was before `marked`.
+    """Undo `marked`.
 
     Examples
     --------
@@ -45,12 +45,12 @@ def unmarked(value: Any) -> Any:
 
 
 def mark(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table in which all texts and names of columns are `marked`."""
+    """Return a table with `marked` applied to all texts and column names."""
     return _changed(table, marked, tuple(SIGNS + MARK))
 
 
 def unmark(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table in which all texts and names of columns are `unmarked`."""
+    """Return a table with `unmarked` applied to all texts and column names."""
     return _changed(table, unmarked, (MARK,))
 
 
@@ -66,7 +66,7 @@ def _changed(table: pd.DataFrame, change: Callable, starts: tuple[str, ...]) -> 
 
 
 def _any_text(column: pd.Series, starts: tuple[str, ...]) -> bool:
-    """Tell, quickly, whether a column holds a text that begins so and is no number."""
+    """Tell whether a column holds a text that starts so and is no number; a fast first test."""
     if not pd.api.types.is_string_dtype(column):
         return False
     found = column[column.str.startswith(starts, na=False)]

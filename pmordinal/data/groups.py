@@ -1,4 +1,4 @@
-"""Thresholds by group: the column of a table that says whose thresholds cut a row."""
+"""Thresholds by group: the column of a table, such as the rater, that decides which thresholds a row has."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from pmordinal.data.columns import column_values
 from pmordinal.data.foreign import as_pandas
 from pmordinal.data.levels import show
 
-# Names of dimensions and variables of the models and of what samplers return.
+# Names of dimensions and variables that models and sampled trees already have.
 RESERVED = frozenset(
     "obs feature threshold class chain draw __sample__ "
     "y f f_white noise amplitude lengthscale coefficients".split()
@@ -24,7 +24,7 @@ def split(X: Any, by: str) -> tuple[Any, pd.Categorical]:
     Parameters
     ----------
     X : DataFrame
-        Of pandas, polars or any library that `as_pandas` reads.
+        A table of pandas, polars or any library that `as_pandas` reads.
     by : str
         Name of a column, categorical or not. It names a dimension of the model too.
 
@@ -53,13 +53,13 @@ def split(X: Any, by: str) -> tuple[Any, pd.Categorical]:
 
 
 def dimension(model: pm.Model) -> str | None:
-    """Return the dimension over which a factory's model has thresholds, None if they are one vector."""
+    """Return the name of the groups' dimension in a model; None if all rows share the thresholds."""
     dims = model.named_vars_to_dims.get("thresholds", ())
     return str(dims[0]) if len(dims) == 2 else None
 
 
 def codes(model: pm.Model, by: str, Xnew: Any) -> np.ndarray:
-    """Return the group of each new row as a position among the model's, shape (m,)."""
+    """Return the group of each new row as its position among the model's groups, shape (m,)."""
     levels = list(model.coords[by])
     groups = _column(Xnew, by, "Xnew")
     found = pd.Index(levels).get_indexer(pd.Index(np.asarray(groups)))

@@ -1,4 +1,4 @@
-"""The user's labels at the border: codes 0, …, r−1 inside, the same labels and dtype outside."""
+"""Ordered labels as codes 0, …, r−1, and codes back to labels of the user's type."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -25,18 +25,18 @@ _MISSING = -1
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Ordinal labels as integer codes, and the way back.
+    """Ordinal labels as integer codes; `decode` turns codes back into labels.
 
     Attributes
     ----------
     codes : ndarray of int64, shape (n,)
         The class of each row, 0, …, r−1; −1 marks a missing label (an unlabelled row).
     categories : tuple, length r
-        The user's labels from lowest to highest, levels that nobody chose included.
+        The user's labels from lowest to highest, levels that do not occur included.
     kind : {"array", "categorical", "enum"}
         What `decode` returns: a plain array, a ``pd.Categorical`` or a polars Enum series.
     dtype : str
-        The dtype of the labels on the way out.
+        The dtype of the labels that `decode` returns.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Labels:
 
     @property
     def n_classes(self) -> int:
-        """The number of levels r, unobserved ones included."""
+        """The number of levels r, including those that do not occur."""
         return len(self.categories)
 
     @property
@@ -75,11 +75,11 @@ class Labels:
 
     @property
     def counts(self) -> np.ndarray:
-        """How many rows have each level, shape (r,)."""
+        """Number of rows of each level, shape (r,)."""
         return np.bincount(self.codes[self.observed], minlength=self.n_classes)
 
     def with_codes(self, codes: Any) -> Self:
-        """Return the labels with other classes in the rows that have one.
+        """Return the labels with new class codes in the labelled rows.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class Labels:
         return replace(self, codes=new)
 
     def decode(self, codes: Any) -> Any:
-        """Return the labels that `codes` stand for, in the form the user's labels had.
+        """Return the labels for given class codes, in the type of the user's labels.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class Labels:
         return out
 
     def to_json(self) -> dict[str, Any]:
-        """Return kind, dtype and categories as plain data for JSON; the codes are not in it.
+        """Return kind, dtype and categories as data that JSON can hold, without the codes.
 
         Examples
         --------
@@ -193,7 +193,7 @@ class Labels:
 
 
 def encode(y: Any, categories: Iterable[Any] | None = None, name: str = "y") -> Labels:
-    """Return labels as codes 0, …, r−1, remembering what they were.
+    """Return labels as codes 0, …, r−1, with what it takes to decode them.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def declares_order(y: Any) -> bool:
 
 
 def _read(y: Any, name: str) -> tuple[np.ndarray, str, str, tuple[Any, ...] | None, bool]:
-    """Return values (an object array), kind, dtype, declared levels (if any), are they ordered."""
+    """Return values (an object array), kind, dtype, declared levels (if any), whether they are ordered."""
     if isinstance(y, (str, bytes)) or y is None:
         raise TypeError(f"{name} must be a sequence of labels, got {y!r}")
     y = as_pandas(y, name)
@@ -296,7 +296,7 @@ def _read(y: Any, name: str) -> tuple[np.ndarray, str, str, tuple[Any, ...] | No
         y = pd.Categorical(y)
         kind = "enum" if kind == "enum" else "categorical"
         declared, ordered = tuple(map(plain, y.categories)), bool(y.ordered)
-        lookup = _as_array((*declared, None), "object")  # code -1 takes the last, None
+        lookup = _as_array((*declared, None), "object")  # code −1 gives None, the last
         return lookup[y.codes], kind, str(y.categories.dtype), declared, ordered
 
     if isinstance(y, np.ma.MaskedArray):
@@ -323,7 +323,7 @@ def _read(y: Any, name: str) -> tuple[np.ndarray, str, str, tuple[Any, ...] | No
 
 
 def _list_dtype(values: np.ndarray) -> str:
-    """Return the dtype of labels that came as a list, one with room for None if there is any."""
+    """Return the dtype of labels that came as a list, a nullable one if there is a None."""
     full = not np.any(pd.isna(values))
     match pd.api.types.infer_dtype(values, skipna=True):
         case "integer":
@@ -341,7 +341,7 @@ def _dtype_for(levels: tuple[Any, ...], kind: str, dtype: str, missing: bool) ->
     """Return `dtype` if it can hold every level, otherwise the nearest that can."""
     try:
         held = _as_array(levels, dtype) if kind == "array" else pd.Index(levels, dtype=dtype)
-        if held.tolist() == list(levels):  # NumPy text, for one, drops a NUL at the end
+        if held.tolist() == list(levels):  # NumPy text drops a NUL at the end
             return dtype
     except (TypeError, ValueError, OverflowError):
         pass
@@ -352,7 +352,7 @@ def _dtype_for(levels: tuple[Any, ...], kind: str, dtype: str, missing: bool) ->
 
 
 def _as_array(levels: tuple[Any, ...], dtype: str) -> Any:
-    """Return the levels as a NumPy array, or as a pandas array if the dtype is one of pandas."""
+    """Return the levels as a NumPy array, or as a pandas array if the dtype is pandas' own."""
     if dtype == "object":
         out = np.empty(len(levels), dtype=object)
         out[:] = levels
@@ -379,7 +379,7 @@ def _interval_from_json(value: Any) -> Any:
 
 
 def how_they_differ(ours: Labels, theirs: Labels, rows: Any, other_rows: Any) -> str | None:
-    """Say why two results are not of the same labelled rows; None where nothing speaks against it.
+    """Return why two results cannot be of the same labelled rows; None if they may be.
 
     Parameters
     ----------
@@ -394,7 +394,7 @@ def how_they_differ(ours: Labels, theirs: Labels, rows: Any, other_rows: Any) ->
     >>> how_they_differ(first, second, ["a", "b", "c"], ["b", "a", "c"])
     'the same rows in another order'
     """
-    positions = [str(k) for k in range(ours.n_classes)]  # what classes without a name are called
+    positions = [str(k) for k in range(ours.n_classes)]  # names of unnamed classes
     unnamed = ours.n_classes == theirs.n_classes and positions in (
         ours.class_names,
         theirs.class_names,

@@ -1,7 +1,7 @@
-"""Names of the user's data as text in pictures: written as they are, and short enough to leave room.
+"""Names of columns, levels and classes as text in pictures: shown literally, and cut if too long.
 
-Matplotlib reads what stands between two dollars as mathematics. Names of columns, levels and classes are no
-mathematics, so every picture takes them through `caption`.
+Matplotlib typesets text between two dollar signs as mathematics, which names are not. So every picture passes them
+through `caption`.
 """
 
 from typing import Any
@@ -10,14 +10,14 @@ import numpy as np
 
 
 def caption(name: Any, width: int = 40) -> str:
-    r"""Return a name as matplotlib has to be given it, of at most `width` characters.
+    r"""Return a name so that matplotlib shows it literally, cut to `width` characters.
 
     Parameters
     ----------
     name : object
-        Of a column, a level, a class or a row.
+        Name of a column, a level, a class or a row.
     width : int
-        Of longer names the middle is left out, since names that begin alike often end differently.
+        Longest name; the middle of longer ones is left out, as names that begin alike often end differently.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def caption(name: Any, width: int = 40) -> str:
     >>> print(caption("$5 to $10"))
     \$5 to \$10
     """
-    from matplotlib import rcParams  # here, because MODL loads without it
+    from matplotlib import rcParams  # here, since MODL works without it
 
     text = str(name)
     if len(text) > width:
@@ -36,7 +36,7 @@ def caption(name: Any, width: int = 40) -> str:
 
 
 def evenly_chosen(n: int, most: int) -> np.ndarray:
-    """Return at most so many of the places 0, …, n − 1, evenly, with the first and the last.
+    """Return at most so many of 0, …, n − 1, evenly spaced, with the first and the last.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Levels of ordered labels: which they are, and whether they can be told apart and named."""
+"""Levels of ordered labels: inferring them, and checking that they are valid and have distinct names."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ def refuse(what: str, name: str) -> None:
 
 
 def check_categories(categories: Any) -> tuple[Any, ...]:
-    """Return the declared levels as a tuple; raise if they cannot be."""
+    """Return the declared levels as a tuple; raise if they are no valid list of levels."""
     if isinstance(categories, (str, bytes, set, frozenset, Mapping)) or not isinstance(
         categories, Iterable
     ):
@@ -94,7 +94,7 @@ def infer_levels(present: list[Any], name: str) -> tuple[Any, ...]:
 
 
 def check_levels(levels: tuple[Any, ...], name: str, given: bool) -> None:
-    """Raise unless there are two or more levels with names of their own."""
+    """Raise unless there are two or more levels whose names as text are all different."""
     source = "categories" if given else f"the levels of {name}"
     if len(set(levels)) < len(levels):
         twice = dict.fromkeys(level for level in levels if levels.count(level) > 1)
@@ -115,7 +115,7 @@ def check_levels(levels: tuple[Any, ...], name: str, given: bool) -> None:
 def unknown_labels(
     strangers: np.ndarray, row: int, levels: tuple[Any, ...], name: str
 ) -> ValueError:
-    """Return the error for labels outside the levels, first seen in `row`."""
+    """Return the error for labels that are not among the levels, the first one in `row`."""
     unknown = list(dict.fromkeys(strangers.tolist()))
     hint = "add them to categories, correct them, or make them NaN if they mean missing"
     twins = [level for level in levels if str(level) == str(unknown[0])]
@@ -131,12 +131,12 @@ def unknown_labels(
 
 
 def plain(value: Any) -> Any:
-    """Return a NumPy scalar as the Python one."""
+    """Return a NumPy scalar as a Python scalar; other values unchanged."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def show(values: Iterable[Any], limit: int = 5) -> str:
-    """Return the first few values as text."""
+    """Return the first few values as text for a message."""
     items = [repr(plain(value)) for value in values]
     more = f", … ({len(items)} in all)" if len(items) > limit else ""
     return ", ".join(items[:limit]) + more

@@ -8,7 +8,7 @@ import numpy as np
 def ranked_probability_score(
     probabilities: Any, codes: Any, *, normalize: bool = True
 ) -> np.ndarray:
-    """Return the ranked probability score of each row: smaller is better, 0 is the best.
+    """Return the ranked probability score of each row: 0 is best.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Names of rows: an index of any kind as values that xarray, netCDF and Zarr can hold."""
+"""Row names: converts an index of any kind to values that xarray, netCDF and Zarr can store."""
 
 from collections.abc import Iterable
 
@@ -7,11 +7,11 @@ import pandas as pd
 
 from pmordinal.data.foreign import row_index
 
-KEPT = "biufMm"  # kinds of NumPy values that files can hold
+KEPT = "biufMm"  # NumPy dtype kinds that files can store
 
 
 def storable(names: Iterable) -> np.ndarray:
-    r"""Return the entries of an index: numbers and usual times as they are, all others as text.
+    r"""Return the entries of an index in storable form: numbers and most times unchanged, others as text.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def storable(names: Iterable) -> np.ndarray:
     if isinstance(index, pd.CategoricalIndex):
         index = pd.Index(np.asarray(index).astype(object), dtype=object)
     if index.dtype == object and not any(isinstance(entry, str) for entry in index):
-        index = index.infer_objects()  # not of text, which pandas refuses to take as it is
-    if pd.api.types.is_numeric_dtype(index) and not index.hasnans:  # pandas' own types too
+        index = index.infer_objects()  # not for text, which pandas would change
+    if pd.api.types.is_numeric_dtype(index) and not index.hasnans:  # also nullable types
         index = index.astype(getattr(index.dtype, "numpy_dtype", index.dtype))
     if isinstance(index.dtype, np.dtype) and index.dtype.kind in KEPT and _in_reach(index):
         return index.to_numpy()
@@ -46,7 +46,7 @@ def storable(names: Iterable) -> np.ndarray:
 
 
 def _in_reach(index: pd.Index) -> bool:
-    """Tell whether times can be read again: xarray reads nanoseconds, which end in 2262."""
+    """Tell whether times fit into nanoseconds, as xarray reads them: up to the year 2262."""
     if isinstance(index, pd.DatetimeIndex | pd.TimedeltaIndex):
         try:
             index.as_unit("ns")
@@ -63,6 +63,6 @@ def _texts(names: Iterable[str]) -> np.ndarray:
 
 
 def row_names(X, n: int) -> np.ndarray:
-    """Return the index of a table, or numbers from zero."""
+    """Return the index of a table in storable form, or 0, …, n − 1 if it has none."""
     index = row_index(X)
     return np.arange(n) if index is None else storable(index)

@@ -1,4 +1,4 @@
-"""Tables on disk: CSV and Parquet, read whole or in blocks, written whole or not at all."""
+"""Tables on disk: CSV and Parquet files, read at once or in blocks, and written safely."""
 
 import csv
 import gzip
@@ -21,13 +21,13 @@ from pmordinal.data.levels import show
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PARQUET = (".parquet", ".pq")
-# What pandas takes for a missing entry; a declared label such as "None" is taken off the list.
+# Texts that pandas reads as missing; a declared label such as "None" is removed from the list.
 MISSING = frozenset(
     "#N/A,#N/A N/A,#NA,-1.#IND,-1.#QNAN,-NaN,-nan,1.#IND,1.#QNAN,<NA>,N/A,NA,NULL,NaN,None,n/a,nan,null".split(",")
 ) | {""}  # fmt: skip
 
 
-# What the readers raise for a file that is none of theirs, cut off, or compressed otherwise.
+# Errors of the readers for a file of another format, cut off, or compressed in another way.
 UNREADABLE = (
     *(ValueError, OSError, EOFError, LookupError, NotImplementedError),
     *(zlib.error, csv.Error),
@@ -57,7 +57,7 @@ def read(path: Path, labels: Iterable[str] = ()) -> pd.DataFrame:
 
 
 def missing_words(path: Path, name: str, labels: Iterable[str] = ()) -> dict[str, int]:
-    """Return which words of a column `read` takes for missing, such as ``"None"``, and how often."""
+    """Return the words of a column that `read` takes as missing, such as ``"None"``, with their counts."""
     if suffix(path) in PARQUET:
         return {}
     position = list(unmark(_csv(path, nrows=0)).columns).index(name)
@@ -67,7 +67,7 @@ def missing_words(path: Path, name: str, labels: Iterable[str] = ()) -> dict[str
 
 
 def blocks(path: Path, rows: int) -> Iterator[pd.DataFrame]:
-    """Yield a table in blocks of at most `rows` rows; the entries of a CSV as the text they are.
+    """Yield a table in blocks of at most `rows` rows; entries of a CSV file stay text.
 
     So they can be written again as they were; `typed` makes numbers of them.
     """
@@ -84,9 +84,9 @@ def blocks(path: Path, rows: int) -> Iterator[pd.DataFrame]:
 
 
 def _csv(path: Path, **options: Any) -> Any:
-    """Return what pandas makes of a CSV file whose form was checked."""
+    """Return a CSV file as a data frame, after `_check_form`."""
     return pd.read_csv(
-        os.path.abspath(path),  # pandas takes a name such as http:/x for an address
+        os.path.abspath(path),  # else pandas takes http:/x as an address
         sep=SEPARATORS[suffix(path)],
         keep_default_na=False,
         encoding="utf-8-sig",
@@ -96,7 +96,7 @@ def _csv(path: Path, **options: Any) -> Any:
 
 
 def _check_form(path: Path) -> None:
-    """Raise if a column is there twice, or if a row has more entries than the header.
+    """Raise if a column name occurs twice, or if a row has more entries than the header.
 
     pandas renames the second column of a name. Of longer rows it takes the first entries for an index, or it drops the
     last ones, or it raises, which depends on where they are and on its version: so they are counted here.
@@ -119,7 +119,7 @@ def _check_form(path: Path) -> None:
 
 def _count_entries(rows: Any) -> list[str]:
     """Return the header of a CSV file; raise if it is shorter than a row."""
-    header: list[str] = next((row for row in rows if row), [])  # empty lines are no rows
+    header: list[str] = next((row for row in rows if row), [])  # skips empty lines
     for row in rows:
         if len(row) > len(header):
             raise ValueError(
@@ -134,7 +134,7 @@ def _opener(path: Path) -> Any:
 
 
 def typed(block: pd.DataFrame, columns: Sequence[Column], path: Path) -> pd.DataFrame:
-    """Return the columns that a fit needs of a block, with numbers in the numeric ones.
+    """Return those columns of a block that a fit needs, texts converted to numbers where needed.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def _existing(path: Path) -> str:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Name the file in the errors of the readers, which are of many kinds."""
+    """Turn the readers' various errors into one that names the file."""
     try:
         yield
     except UNREADABLE as error:
@@ -186,7 +186,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def suffix(path: Path) -> str:
-    """Return the kind of a table's file, such as ``.csv``; raise for others."""
+    """Return the suffix of a table's file, such as ``.csv``; raise if it is not supported."""
     kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if kind not in SEPARATORS and (kind not in PARQUET or path.suffix == ".gz"):
         raise ValueError(
@@ -235,7 +235,7 @@ def ordered(values: pd.Series, order: Sequence[str] | None) -> tuple[pd.Series, 
     [1, 2, 3]
     """
     if order is None:
-        encode(values, name=repr(values.name))  # says at once where an order is needed
+        encode(values, name=repr(values.name))  # raises if an order is needed
         return values, None
     numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
     levels: list[Any] = list(order)
@@ -310,7 +310,7 @@ def _write_parquet(parts: Iterable[pd.DataFrame], target: Path) -> int:
 
     parquet = _pyarrow_parquet()
     rows, writer = 0, None
-    with target.open("wb") as file:  # pyarrow takes some paths for addresses
+    with target.open("wb") as file:  # pyarrow reads some paths as addresses
         try:
             for block in parts:
                 if writer is None:

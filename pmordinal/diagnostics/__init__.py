@@ -1,1 +1,1 @@
-"""Judging fits: leave-one-out, scores, comparison, checks."""
+"""Judging fits: leave-one-out, scores, comparisons and model checks."""

@@ -1,4 +1,4 @@
-"""Fits of several engines, and sampled trees, side by side."""
+"""`compare`: a table of fits of several engines and of sampled trees, one row each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ type Result = OrdinalFit | xr.DataTree
 
 
 class Comparison(pd.DataFrame):
-    """The table of `compare`, one row for each result; ``tree`` has what it was made from.
+    """The table of `compare`, one row for each result; ``tree`` has the numbers behind it.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Comparison(pd.DataFrame):
         ``predictive`` (``probs`` of the classes), ``loo`` (``elpd_i``), ``hyperparameters`` (their
         means) and, with a reference, ``distance`` (``wasserstein`` and ``kl`` of each quantity).
     results : dict of str to OrdinalFit or DataTree
-        What was compared.
+        The results that were compared.
     """
 
     _metadata = ["tree", "results"]  # noqa: RUF012 (pandas looks it up by this name)
@@ -39,12 +39,12 @@ class Comparison(pd.DataFrame):
 
     @property
     def _constructor(self):
-        return pd.DataFrame  # a part of the table is a plain table
+        return pd.DataFrame  # a selection of the table is a plain data frame
 
 
 @dataclass(frozen=True)
 class _Summary:
-    """What two posteriors are compared by."""
+    """The quantities by which two posteriors are compared."""
 
     draws: xr.Dataset
     mean: np.ndarray
@@ -55,7 +55,7 @@ class _Summary:
 
     @property
     def hyperparameters(self) -> xr.Dataset:
-        """Means of everything but the latent function."""
+        """Means of all variables except the latent function."""
         return self.draws.drop_dims(_rows_of(self.draws)).mean(SAMPLE)
 
 
@@ -118,7 +118,7 @@ def compare(
         raise ValueError("results is empty: pass a mapping of names to fits or trees")
     if reference is not None:
         checks.one_of("reference", reference, list(results))
-    draws = checks.integer("draws", draws, minimum=25)  # a tail of five
+    draws = checks.integer("draws", draws, minimum=25)  # leaves five for the tail of k_hat
     trees = {name: _tree(result, draws, seed) for name, result in results.items()}
     summaries = {name: _summarise(name, results[name], trees[name]) for name in results}
     first, *others = summaries
@@ -148,7 +148,7 @@ def compare(
 
 
 def _rows_of(posterior: xr.Dataset) -> set:
-    """Return the dimension of the latent function."""
+    """Return the dimension of the latent function, as a set; empty if there is none."""
     return set(posterior["f"].dims) - set(SAMPLE) if "f" in posterior else set()
 
 
@@ -180,7 +180,7 @@ def _quality(result: Result, tree: xr.DataTree) -> dict:
 
 
 def _convergence(tree: xr.DataTree) -> dict:
-    """Return what the chains of the hyperparameters tell; nothing where they are one point."""
+    """Return R-hat, ESS and divergences of the hyperparameters; nothing if they are fixed."""
     sampled = tree["posterior"].to_dataset()
     sampled = sampled.drop_dims(_rows_of(sampled))
     moving = [name for name, values in sampled.items() if _spread(values).max() > 0]
@@ -195,7 +195,7 @@ def _convergence(tree: xr.DataTree) -> dict:
 
 
 def _k_hat(result: Result, tree: xr.DataTree) -> float:
-    """Return the Pareto shape of exp(log_p − log_q), NaN where there is no such proposal."""
+    """Return the Pareto k of the weights exp(log_p − log_q); NaN if the tree has no log_q."""
     if isinstance(result, OrdinalFit) and ENGINES[result.engine].in_label_units:
         return np.nan
     stats = tree["sample_stats"].to_dataset() if "sample_stats" in tree.children else xr.Dataset()
@@ -256,8 +256,8 @@ def _distance(this: _Summary, other: _Summary) -> dict[str, float]:
 def _transport(this: _Summary, other: _Summary, seed) -> dict[str, dict[str, float]]:
     """Return ArviZ's Wasserstein and Kullback–Leibler distances of each quantity.
 
-    Wasserstein's is the mean over the marginals, in standard deviations of the reference where it has
-    any; the divergence is that of the joint distribution, of a point to nothing.
+    The Wasserstein distance is the mean over the marginals, in standard deviations of the reference if
+    they are not zero. The divergence is that of the joint distribution; a fixed point has none.
     """
     found: dict[str, dict[str, float]] = {"wasserstein": {}, "kl": {}}
     for name in [*map(str, other.hyperparameters), "f"]:
@@ -279,13 +279,13 @@ def _transport(this: _Summary, other: _Summary, seed) -> dict[str, dict[str, flo
         whole = az.wasserstein(ours, theirs, joint=False, **options)
         found["wasserstein"][name] = float(whole) / sd.size
         moves = sd.min() > 0 and _spread(ours[name]).min() > 0
-        if moves and sd.size <= 20:  # neighbours say nothing in more dimensions
+        if moves and sd.size <= 20:  # nearest neighbours fail in more dimensions
             found["kl"][name] = float(az.kl_divergence(ours, theirs, **options))
     return found
 
 
 def _spread(draws: xr.DataArray) -> np.ndarray:
-    """Return standard deviations, zero where all draws are equal but for rounding."""
+    """Return standard deviations; zero if all draws are equal up to rounding."""
     sd = draws.std(SAMPLE).values
     return np.where(sd > 1e-12 * abs(draws).max(SAMPLE).values, sd, 0.0)
 

@@ -1,4 +1,4 @@
-"""Engines on the same data, fitted and compared in one call."""
+"""`compare_engines`: fits several engines to the same data and compares them in one call."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from pmordinal.inference.progress import progress_bar
 from pmordinal.model.factories import gp_model
 from pmordinal.results.fit import OrdinalFit
 
-BEST = ("ep", "laplace")  # whose hyperparameters the reference takes, in this order
+BEST = ("ep", "laplace")  # the reference uses the hyperparameters of the first of these
 
 
 def compare_engines(
@@ -37,9 +37,9 @@ def compare_engines(
     X, y
         As for `gp_model`.
     engines : sequence of str or Engine
-        What to fit.
+        Engines to fit.
     reference : str or Engine, optional
-        What to measure distances from: ``"exact"``, the exact posterior at the hyperparameters of the
+        The result that distances are measured from: ``"exact"``, the exact posterior at the hyperparameters of the
         best approximation (EP, if it is among the engines), with Monte-Carlo errors; ``"nuts"``, a
         sample of latent function and hyperparameters together, which takes minutes; or one of `engines`.
     hyper : {"own", "shared"}
@@ -79,7 +79,7 @@ def compare_engines(
         raise ValueError("engines is empty: name at least one, such as 'ep'")
     wanted: str | Engine | None = reference
     if reference == "exact":
-        wanted = Exact(resample=True)  # where exact draws are rare, weighted ones will do
+        wanted = Exact(resample=True)  # resamples weighted draws where exact ones are rare
     elif reference is not None and reference != "nuts":
         wanted = get_engine(reference)
     goal = wanted.name if isinstance(wanted, Engine) else wanted
@@ -121,7 +121,7 @@ def _at(X, y, engine: Engine, best: OrdinalFit, options: dict) -> OrdinalFit:
 
 
 def _nuts(X, y, test, seed, options: dict) -> xr.DataTree:
-    """Return a sample of the latent function and all hyperparameters."""
+    """Return NUTS draws of the latent function and all hyperparameters."""
     from pmordinal.inference.sample_posterior import sample_posterior
     from pmordinal.model.latent.factory import latent_model
 

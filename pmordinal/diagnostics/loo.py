@@ -1,4 +1,4 @@
-"""Leave-one-out scores: from an engine's own cavities, or ArviZ's for sampled trees."""
+"""Leave-one-out scores: computed by the engine for a fit, by ArviZ for a sampled tree."""
 
 import arviz as az
 import numpy as np
@@ -37,7 +37,7 @@ def loo(fit: OrdinalFit | xr.DataTree) -> az.ELPDDataLOO:
     scores = posterior.leave_one_out.value
     rows = {"obs": fit.index}
     n = scores.size
-    # log p(y_i | all of y) at the fitted hyperparameters: what the effective parameters are counted from
+    # log p(y_i | all of y) at the fitted hyperparameters, for the effective number of parameters
     fitted = posterior.in_sample
     return az.ELPDDataLOO(
         elpd=float(scores.sum()),

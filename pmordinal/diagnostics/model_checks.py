@@ -1,6 +1,6 @@
 """The numbers behind checks of an ordinal model, as tidy frames; `pmordinal.plots` draws them.
 
-Calibration and residuals judge predictions P(Y_i = k) of rows whose label was left out: from the engine's cavities
+Calibration and residuals judge predictions P(Y_i = k) of rows whose label was left out: by the engine
 for a fit, by importance sampling (``az.loo``) for a sampled tree. Calibration is the isotonic regression of
 the events Y ≤ k on their predicted probabilities [CORP2021]; residuals are the surrogates of [LZ2018]: noise e with
 
@@ -90,7 +90,7 @@ def prior_draws(model: pm.Model, draws: int = 500, seed: int | None = None) -> x
         checks.integer("draws", draws, minimum=2),
         model=model,
         random_seed=checks.generator("seed", seed),
-        compile_kwargs={"mode": "FAST_COMPILE"},  # a few draws: interpreting beats compiling
+        compile_kwargs={"mode": "FAST_COMPILE"},  # for few draws compiling takes longer
     )
     if "class" in model.coords:
         tree.attrs["classes"] = [str(name) for name in model.coords["class"]]
@@ -211,7 +211,7 @@ def calibration(
     u = checks.generator("seed", seed).uniform(size=(replicates, len(cdf)))
     tables = []
     for k, name in enumerate(p.threshold_names):
-        # twelve digits: rows that differ by rounding only are ties
+        # rounded, so that rounding errors do not break ties
         ties = np.unique(cdf[:, k].round(12), return_inverse=True, return_counts=True)
         predicted, group, rows = ties
         replicated = np.stack([_isotonic(draw < cdf[:, k], group, rows) for draw in u])
@@ -244,7 +244,7 @@ def surrogate_residuals(
     y : array_like, shape (m,), optional
         True labels; only with probabilities.
     link : {"probit", "logit", "cloglog"}, optional
-        Whose distribution the residuals have; default is the model's (probit for probabilities).
+        The link whose noise the residuals should follow; default is the model's (probit for probabilities).
     leave_one_out : bool
         Predict each row without its own label. False makes the residuals too small.
     replicates : int
@@ -272,8 +272,8 @@ def surrogate_residuals(
     below = np.where(np.arange(r) < p.codes[:, None], p.probs, 0.0).sum(1)
     above = np.where(np.arange(r) > p.codes[:, None], p.probs, 0.0).sum(1)
     u = checks.generator("seed", seed).uniform(size=(replicates, n))
-    left, right = below + u * own, above + (1.0 - u) * own  # a uniform between the ends [LZ2018]
-    # the tail that has its digits
+    left, right = below + u * own, above + (1.0 - u) * own  # a uniform draw [LZ2018]
+    # from the smaller tail, which is accurate
     residual = np.where(
         left < right,
         noise.quantile(np.minimum(left, 0.5)),
@@ -299,5 +299,5 @@ def _ordered(values: Any, names: list[str]) -> pd.Categorical:
 
 
 def _isotonic(events: np.ndarray, group: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the isotonic regression of events, tied predictions pooled first."""
+    """Return the isotonic regression of the events on the predictions; ties are pooled first."""
     return isotonic_regression(np.bincount(group, events) / rows, weights=rows).x

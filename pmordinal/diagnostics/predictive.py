@@ -1,4 +1,4 @@
-"""What a fit or a sampled tree predicts for its own labelled rows, and what it calls things."""
+"""Predictions of a fit or sampled tree for its own labelled rows; its link, class names and groups."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -44,7 +44,7 @@ class Predictions:
 
 
 def predictions(source, y=None, leave_one_out: bool = True) -> Predictions:
-    """Return the class probabilities of a fit, of a tree, or as given with labels `y`."""
+    """Return the class probabilities of a fit or of a tree; or check given ones with labels `y`."""
     if isinstance(source, OrdinalFit | xr.DataTree) and y is not None:
         raise ValueError("y comes with the fit or tree; for new rows pass fit.predict(Xnew) and y")
     if isinstance(source, OrdinalFit):
@@ -99,7 +99,7 @@ def predicted(tree: xr.DataTree, name: str) -> xr.DataArray:
             "pmo.sample_posterior(model, tree, Xnew)"
         ) from None
     posterior = tree["posterior"].to_dataset()
-    if f.sizes["draw"] != posterior.sizes["draw"]:  # thinned
+    if f.sizes["draw"] != posterior.sizes["draw"]:  # predictions of a part of the draws
         posterior = posterior.sel(draw=f["draw"])
     b = posterior["thresholds"].stack(sample=SAMPLE).transpose("sample", ...).values
     noise = posterior["noise"].stack(sample=SAMPLE).values if "noise" in posterior else 1.0
@@ -122,7 +122,7 @@ def _averaged(f, b, noise, link: Link, weights: np.ndarray) -> np.ndarray:
 
 
 def link_of(tree: xr.DataTree) -> Link:
-    """Return the link of a tree: the one it names, else the one that its log-likelihood was made with."""
+    """Return the link of a tree: the one it names, else the one that its log likelihoods agree with."""
     if "link" in tree.attrs:
         return get_link(tree.attrs["link"])
     if "log_likelihood" in tree.children:
@@ -142,14 +142,14 @@ def link_of(tree: xr.DataTree) -> Link:
 
 
 def class_names(tree: xr.DataTree, n_classes: int) -> list[str]:
-    """Return the names of the classes that a tree carries, else their codes."""
+    """Return the class names that a tree has, else the class codes as text."""
     if "constant_data" in tree.children and "label" in tree["constant_data"]:
         return [str(name) for name in tree["constant_data"].to_dataset()["label"].values]
     return [str(name) for name in tree.attrs.get("classes", range(n_classes))]
 
 
 def n_classes(tree: xr.DataTree, *codes: np.ndarray) -> int:
-    """Return how many classes a tree has: by its thresholds, else by the codes."""
+    """Return the number of classes: from the thresholds of a tree, else from the largest code."""
     for group in ("posterior", "prior"):
         if group in tree.children and "thresholds" in tree[group]:
             return tree[group].to_dataset()["thresholds"].shape[-1] + 1
@@ -157,7 +157,7 @@ def n_classes(tree: xr.DataTree, *codes: np.ndarray) -> int:
 
 
 def variable(tree: xr.DataTree, group: str, name: str) -> xr.DataArray:
-    """Return a variable of a tree, or say that it is not there."""
+    """Return a variable of a tree; raise if there is none of that name."""
     if not isinstance(tree, xr.DataTree):
         raise TypeError(f"source must be a DataTree or a fit, got {checks.got(tree)}")
     if group not in tree.children or name not in tree[group]:

@@ -1,4 +1,4 @@
-"""Scores of probabilistic predictions of ordered classes, and tests between methods."""
+"""Scores of probabilistic predictions of ordered classes, and statistical tests between methods."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ HIGHER_IS_BETTER = ("kappa",)
 
 
 def scores(y_true, probs, *, categories=None) -> pd.Series:
-    """Return how good predicted class probabilities are.
+    """Return scores of predicted class probabilities: errors, log score, calibration and others.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def scores(y_true, probs, *, categories=None) -> pd.Series:
 
 
 def pointwise(y_true, probs, *, categories=None) -> pd.DataFrame:
-    """Return the scores that are means over rows, row by row: for errors and paired tests.
+    """Return scores row by row, for standard errors and paired tests.
 
     Parameters and labels as in `scores`; columns ``zero_one``, ``absolute``, ``nlp``, ``rps``.
     """
@@ -56,7 +56,7 @@ def pointwise(y_true, probs, *, categories=None) -> pd.DataFrame:
 
 def _rows(P: np.ndarray, codes: np.ndarray) -> dict[str, np.ndarray]:
     guess = P.argmax(1)
-    with np.errstate(divide="ignore"):  # a probability of zero for what happened costs infinity
+    with np.errstate(divide="ignore"):  # an event of probability zero scores infinity
         nlp = -np.log(P[np.arange(codes.size), codes])
     return {
         "zero_one": (guess != codes).astype(float),
@@ -83,7 +83,7 @@ def _quadratic_kappa(truth: np.ndarray, guess: np.ndarray, r: int) -> float:
     weights = np.subtract.outer(np.arange(r), np.arange(r)) ** 2.0
     expected = np.outer(observed.sum(1), observed.sum(0)) / truth.size
     disagreement = (weights * expected).sum()
-    # All of one class on both sides: there is nothing to agree about beyond chance.
+    # All true and predicted classes are the same one: agreement beyond chance is undefined.
     return 1.0 - float((weights * observed).sum() / disagreement) if disagreement > 0 else 1.0
 
 
@@ -148,7 +148,7 @@ def compare_scores(
     categories : sequence, optional
     resamples : int
     level : float
-        Of the intervals.
+        Probability of the intervals.
     seed : int or Generator, optional
 
     Returns
@@ -252,7 +252,7 @@ def rank_methods(table: pd.DataFrame | Mapping, *, higher_is_better: bool = Fals
 
 def _paired(gap: np.ndarray) -> tuple[float, float]:
     sd = gap.std(ddof=1)
-    if sd == 0:  # the same difference every time
+    if sd == 0:  # all differences are equal
         return float(np.copysign(np.inf, gap[0])), 0.0
     t = gap.mean() / (sd / np.sqrt(gap.size))
     return float(t), float(2 * stats.t.sf(abs(t), gap.size - 1))

@@ -1,4 +1,4 @@
-"""Inference engines, one a file; `ENGINES` is the table of their names."""
+"""Inference engines: each approximates the posterior of the latent function; `ENGINES` has them by name."""
 
 from pmordinal.engines.base import ENGINES, Engine, get_engine
 from pmordinal.engines.ep import EP

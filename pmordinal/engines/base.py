@@ -1,4 +1,4 @@
-"""What an engine is: options in the constructor, data in the call, a Posterior out."""
+"""The base class `Engine`: the constructor takes options, a call takes data and returns a `Posterior`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ class Engine:
     objectives : tuple of str
         The objectives it supports, the default first.
     in_label_units : bool
-        Whether the latent function predicts the labels as numbers, so that its amplitude is not
+        Whether the latent function predicts the class numbers themselves, so that its amplitude is not
         one.
     has_latent_pullback : bool
-        Whether its posterior differentiates predictions: `Posterior.latent_with_pullback`.
+        Whether its posterior has `Posterior.latent_with_pullback`, the derivatives of predictions.
     links : tuple of str
         The links it works with; empty for all.
     is_monte_carlo : bool
@@ -35,7 +35,7 @@ class Engine:
     posterior_type : type
         The class of its posteriors.
     fewest_iterations : int
-        What a run takes that starts close to its solution.
+        Iterations of a run that starts close to its solution.
     """
 
     name: ClassVar[str]
@@ -49,7 +49,7 @@ class Engine:
 
     @property
     def turns(self) -> int:
-        """How often `fit` may call `select` and optimise again, while that helps."""
+        """Largest number of rounds in which `fit` calls `select` and optimises, while that helps."""
         return 1
 
     def select(
@@ -60,18 +60,18 @@ class Engine:
         turn: int = 0,
         report: Callable[[str], None] | None = None,
     ) -> Self:
-        """Return the engine with all that stays fixed while the hyperparameters move, chosen at these.
+        """Choose what stays fixed while the hyperparameters change, such as a basis; return the engine with it.
 
-        Most engines hold nothing fixed and return themselves.
+        The choice is made at the hyperparameters of the arguments. Most engines return themselves.
 
         Parameters
         ----------
         gram, y, likelihood
             As in the call.
         turn : int
-            How often it has been asked in this fit.
+            How often it has been called in this fit.
         report : callable, optional
-            Takes lines of text on the progress.
+            Called with lines of text about the progress.
         """
         return self
 
@@ -84,18 +84,18 @@ class Engine:
             )
 
     def loosened(self, objective: str, sampled: bool = False) -> Self:
-        """Return the engine as an optimiser may use it: no more exact than the objective needs.
+        """Return the engine with a looser tolerance, as exact as an optimiser of the objective needs.
 
         Parameters
         ----------
         objective : str
         sampled : bool
-            Whether a sampler will use it, which needs less: energies to a thousandth.
+            Whether it is for a sampler, which needs less accuracy: log densities to a thousandth.
         """
         return self
 
     def describe(self, objective: str, value: float, n: int) -> str:
-        """Return an objective's value for `n` rows as the progress bar shows it."""
+        """Return an objective's value for `n` rows as text for the progress bar."""
         return f"{objective} {value:.4f}"
 
     def __call__(

@@ -1,7 +1,7 @@
 """Laplace approximation, the MAP approach of [CG2005, section 3.1 and Appendix A].
 
-The mode is found by Newton steps with step halving. Once it is close, the factor is kept and cheap
-chord steps finish, so that a cold evaluation costs about four factorisations and a warm one two.
+The mode is found by Newton steps with step halving. Close to it further steps use the same Cholesky factor,
+so that an evaluation costs about four factorisations, or two from a warm start.
 """
 
 from dataclasses import dataclass, field, replace
@@ -18,13 +18,13 @@ from pmordinal.likelihood.smoothing import Terms, Triple
 from pmordinal.linalg.workspace import empty
 from pmordinal.posterior import Gradient, SitePosterior, SiteReaction, Start, Status
 
-SMALL = 200  # rows up to which single precision does not pay
-STEEP = 1e8  # curvature, in prior precisions, above which the start is no place to linearise
-FLOOR = 1e-4  # decrement below which a stalled iteration is at the rounding floor, not lost
-LOOSE = 1e-6  # decrement that suffices inside an optimiser: the evidence moves by less than that
-SAMPLED = 1e-5  # and inside a sampler
-CLOSE = 5.0  # Newton decrement, in posterior standard deviations, below which a factor is kept
-MOST_STEPS = 16  # with one factor
+SMALL = 200  # up to so many rows, single precision is not faster
+STEEP = 1e8  # above this curvature, in prior precisions, Newton steps fail at the start
+FLOOR = 1e-4  # below this decrement, a stalled iteration has reached rounding errors
+LOOSE = 1e-6  # tolerance inside an optimiser: the evidence changes by less than that
+SAMPLED = 1e-5  # tolerance inside a sampler
+CLOSE = 5.0  # below this decrement, in posterior standard deviations, the factor is used again
+MOST_STEPS = 16  # largest number of steps with one factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,25 +41,25 @@ class LaplacePosterior(SitePosterior):
 
     @property
     def start(self) -> Start:
-        """What the engine can start from next time: the mode needs no cavities."""
+        """A warm start for the engine's next run, without cavities."""
         return Start(self.alpha)
 
     @cached_property
     def log_evidence_correction(self) -> float:
         """Second-order estimate of log Z − `log_evidence`, from the third and fourth derivative at the mode."""
         A, a, S, terms = self.site_covariance, self.variance, self.root_precision, self.at_mode
-        cubes = -((A.off / S / S[:, None]) ** 3)  # of A_ij off the diagonal
+        cubes = -((A.off / S / S[:, None]) ** 3)  # A_ij³ off the diagonal
         slope = terms.d3 * a
         by_pairs = slope @ A.times(slope) / 8.0 + terms.d3 @ linalg.symv(cubes, terms.d3) / 12.0
         return float(terms.d4 @ a**2 / 8.0 + by_pairs + terms.d3**2 @ a**3 / 12.0)
 
     def evidence_gradient(self) -> Gradient:
-        """Return the gradient of the evidence, the mode's own motion included [CG2005, App. A]."""
+        """Return the gradient of the evidence, including the change of the mode [CG2005, App. A]."""
         K, S, g = self.gram.matrix, self.root_precision, self.alpha
         Binv, terms, A = self.B_inverse, self.at_mode, self.variance
         by_mode = 0.5 * A * terms.d3  # −½ log|B| depends on the mode through W = −L''
         u = by_mode - S * linalg.symv(Binv, S * linalg.symv(K, by_mode))  # (I + W K)⁻¹ by_mode
-        pull = linalg.symv(K, u)  # how the evidence moves with the slope L' of each datum
+        pull = linalg.symv(K, u)  # derivative of the evidence by the slope L' of each datum
 
         def total(by: Triple) -> np.ndarray:
             return by[0] + pull * by[1] + 0.5 * A * by[2]
@@ -71,7 +71,7 @@ class LaplacePosterior(SitePosterior):
         )
 
     def loo_gradient(self) -> Gradient:
-        """Return the exact gradient of Σ log p(y_i | y without i), the mode's motion included."""
+        """Return the exact gradient of Σ log p(y_i | y without i), including the change of the mode."""
         A, D = self.site_covariance, self.B_inverse_diagonal
         _, lam = self.cavity
         at_mode, terms = self.at_mode, self.leave_one_out
@@ -94,7 +94,7 @@ class LaplacePosterior(SitePosterior):
         )
 
     def site_pullback(self, by_natural: np.ndarray, by_precision: np.ndarray) -> SiteReaction:
-        """Return the motion of the mode under cotangents of its sites; see `SitePosterior`."""
+        """Return the gradient terms from the change of the mode; see `SitePosterior`."""
         at_mode = self.at_mode
         by_f = -at_mode.d3 * by_precision  # W = −L''(f)
         by_slope = by_natural + self.site_covariance.times(by_f)
@@ -117,9 +117,9 @@ class Laplace(Engine):
     Parameters
     ----------
     tol : float
-        Newton decrement, in posterior standard deviations, at which the mode is accepted.
+        The iteration ends when the Newton decrement, in posterior standard deviations, is below this.
     max_iterations : int
-        Newton steps before giving up (and saying so in the status).
+        Largest number of Newton steps; the status says if they were not enough.
     """
 
     name: ClassVar[str] = "laplace"
@@ -131,7 +131,7 @@ class Laplace(Engine):
     max_iterations: int = 100
 
     def loosened(self, objective: str, sampled: bool = False) -> Self:
-        """Return the engine with a tolerance of which no optimiser or sampler sees anything."""
+        """Return the engine with a larger tolerance, still too small to disturb an optimiser or sampler."""
         return replace(self, tol=max(self.tol, SAMPLED if sampled else LOOSE))
 
     def __call__(
@@ -145,17 +145,17 @@ class Laplace(Engine):
         K = gram.matrix
         mode = _Mode(K, y, likelihood, None if start is None else start.alpha)
         spent = 1
-        if mode.is_steep:  # noise that falls by halves leads there, each mode the start of the next
+        if mode.is_steep:  # solve with twice the noise first, and start from that mode
             easier = self(gram, y, replace(likelihood, noise=2.0 * likelihood.noise), start)
             mode = _Mode(K, y, likelihood, easier.alpha)
             spent += easier.status.factorizations
             del easier
-        # Steps start from a residual in double precision: a factor in single does, at half the cost.
+        # Residuals are in double precision, so a factor in single precision is enough, at half the cost.
         can_be_single = y.size > SMALL and linalg.is_well_conditioned(K, mode.terms.curvature)
         K_step = linalg.in_single(K) if can_be_single else K
         buffer = empty(K.shape, K_step.dtype)
         message, iterations = "", 0
-        decrement = 1.0  # as if steps would square from the first; whether they do is seen below
+        decrement = 1.0  # optimistic: assumes quadratic convergence, which is checked below
         while True:
             while not message and iterations < self.max_iterations:
                 spent += 1
@@ -170,7 +170,7 @@ class Laplace(Engine):
                     message = "converged"
                 elif decrement > 0.5 * previous and decrement < FLOOR:
                     message = f"converged to the rounding floor (decrement {decrement:.1e})"
-            W = np.maximum(mode.terms.curvature, 1e-280)  # leave-one-out divides by it
+            W = np.maximum(mode.terms.curvature, 1e-280)  # not zero, as leave-one-out divides by it
             S = np.sqrt(W)
             L = linalg.cholesky_B(K, S)
             if not message or iterations > 1 or mode.step(L, S)[2] <= self.tol:
@@ -192,7 +192,7 @@ class Laplace(Engine):
         )
 
     def _status(self, message: str, iterations: int, decrement: float, spent: int) -> Status:
-        """Return the status of an iteration that ended with a message, or with none."""
+        """Return the status: converged with this message, or not converged if it is empty."""
         if message:
             return Status(True, iterations, message, spent)
         message = (
@@ -212,7 +212,7 @@ class _Mode:
             f = linalg.symv(K, alpha)
             terms, objective = self._evaluate(alpha, f)
             r = terms.d1 - alpha
-            if r @ linalg.symv(K, r) < CLOSE**2:  # no smaller than the decrement: the mode is near
+            if r @ linalg.symv(K, r) < CLOSE**2:  # bounds the decrement: it is close
                 self._move(alpha, f, terms, objective)
                 return
         self._move(self.alpha, self.f, *self._evaluate(self.alpha, self.f))
@@ -220,7 +220,7 @@ class _Mode:
             self._move(alpha, f, terms, objective)
 
     def _evaluate(self, alpha, f) -> tuple[Terms, float]:
-        with np.errstate(over="ignore"):  # a step too far, or a start: the next one is nearer
+        with np.errstate(over="ignore"):  # after too long a step, which is then halved
             terms = self.log_prob(f)
         return terms, float(terms.value.sum() - 0.5 * alpha @ f)
 
@@ -230,7 +230,7 @@ class _Mode:
 
     @property
     def is_steep(self) -> bool:
-        """Whether a Newton step from here would be a small one, or none (cloglog: −e^z)."""
+        """Whether the curvature is so large that Newton steps make no progress (cloglog: −e^z)."""
         return bool(np.any(self.terms.curvature * np.diagonal(self.K) > STEEP))
 
     def _move(self, alpha, f, terms, objective) -> None:
@@ -239,7 +239,7 @@ class _Mode:
     def step(self, L, S) -> tuple[np.ndarray, np.ndarray, float]:
         """Return a Newton step from the residual of f = K L'(f), in α and f, and its decrement.
 
-        The curvature S² is that of the factor.
+        The curvature S² is the one that was factorised.
         """
         r = self.terms.d1 - self.alpha
         da = r - S * linalg.solve(L, S * linalg.symv(self.K, r))  # (I + W K)⁻¹ r
@@ -247,14 +247,14 @@ class _Mode:
         return da, df, float(np.sqrt(max(da @ df + (S * df) @ (S * df), 0.0)))
 
     def descend(self, L, S, tol: float, previous: float) -> tuple[float, float, int]:
-        """Take a Newton step that does not lower the objective, and more with the same factor while they help.
+        """Take a Newton step that does not lower the objective, and further ones with the same factor.
 
         `previous` is the decrement of the step before.
 
         Returns
         -------
         decrement, error : float
-            Of the last step, and how much of it is left to go.
+            Decrement of the last step, and an estimate of the next one.
         steps : int
         """
         da, df, decrement = self.step(L, S)
@@ -270,10 +270,8 @@ class _Mode:
             da, df, new = self.step(L, S)
             if not new < 0.5 * decrement or not self._try(da, df):
                 break
-            error, decrement = (
-                new * new / decrement,
-                new,
-            )  # the log determinant feels it to first order
+            # linear convergence: the next step is smaller by the same ratio
+            error, decrement = new * new / decrement, new
             steps += 1
         return decrement, error, steps
 

@@ -1,6 +1,6 @@
-"""What hyperparameters are chosen by: functions of a posterior that give a value and its gradient, by name.
+"""Objectives for choosing hyperparameters: functions of a posterior that return a value and its gradient.
 
-The variational lower bound 𝓕(θ) ≤ log P(y | θ) [CG2005, eqs. 13 and 27] is there for reproduction. Its published
+The variational lower bound 𝓕(θ) ≤ log P(y | θ) [CG2005, eqs. 13 and 27] is here to reproduce the paper. Its published
 gradient [CG2005, eqs. 28–31] holds the posterior Q fixed, but Q is not the maximiser of the bound, so it **is not the
 gradient of the bound**: it is off by under a per cent at noise 0.5 and by half, with wrong signs, at noise 0.1. Use the
 evidence to choose hyperparameters.
@@ -19,13 +19,13 @@ Objective = Callable[[Any], tuple[float, Gradient]]
 
 OBJECTIVES: Registry[Objective] = Registry("objective")
 
-REACH = 9.0  # standard deviations
-MOST = 500_000  # likelihood values at a time
+REACH = 9.0  # range of integration, in standard deviations
+MOST = 500_000  # largest number of likelihood values at a time
 
 
 @OBJECTIVES.register("evidence")
 def evidence(posterior: Posterior) -> tuple[float, Gradient]:
-    """Return log P(y | θ) as the engine approximates it, and its exact gradient [CG2005, eq. 11 for Laplace]."""
+    """Return the engine's approximation of log P(y | θ), and its exact gradient [CG2005, eq. 11 for Laplace]."""
     return posterior.log_evidence, posterior.evidence_gradient()
 
 
@@ -37,14 +37,14 @@ def loo(posterior: Posterior) -> tuple[float, Gradient]:
 
 @OBJECTIVES.register("validation")
 def validation(posterior: Posterior) -> tuple[float, Gradient]:
-    """Return Σ log p(y_i | y_u) over the rows outside the basis u, −|uᶜ| NLP, and its exact gradient."""
+    """Return Σ log p(y_i | y_u) over the rows i outside the basis u, and its exact gradient."""
     unseen = posterior.leave_one_out.value[posterior.outside]
     return float(unseen.sum()), posterior.validation_gradient()
 
 
 @OBJECTIVES.register("bound")
 def bound(posterior: SitePosterior) -> tuple[float, Gradient]:
-    """Return 𝓕 at the engine's posterior, and its gradient with that posterior held fixed."""
+    """Return the bound 𝓕 at the engine's posterior, and its gradient with that posterior held fixed."""
     y, likelihood, alpha = posterior.y, posterior.likelihood, posterior.alpha
     value, (upper, lower, log_noise) = _expected_log_likelihood(posterior)
     value += -0.5 * linalg.log_det(posterior.factor) - 0.5 * posterior.B_inverse_diagonal.sum()

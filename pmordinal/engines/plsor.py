@@ -1,7 +1,7 @@
 """Probabilistic least squares ordinal regression [PLSOR].
 
-Gaussian-process regression on the labels, whose predictions are then cut at thresholds: the
-training likelihood is Gaussian, the test likelihood ordinal. Everything is closed form, and the
+Gaussian-process regression on the class numbers, whose predictions are then cut at thresholds: the
+training likelihood is Gaussian, the test likelihood ordinal. Everything has a closed form, and the
 parameters are chosen by the leave-one-out predictive probability.
 
 The latent function is in label units, counted from the middle class. The covariance is that of the
@@ -28,7 +28,7 @@ from pmordinal.posterior import Gradient, LatentDraws, Posterior, Start, Status
 
 @dataclass(frozen=True, eq=False)
 class PLSORPosterior(Posterior):
-    """Prediction of labels by regression; `precision` is one, and counts for nothing.
+    """Posterior of regression on the class numbers; `precision` is all ones and is not used.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class PLSORPosterior(Posterior):
         return white * (2.0 - white * np.diagonal(self.C_inverse))
 
     def draw(self, draws: int, rng: np.random.Generator) -> LatentDraws:
-        """Return draws of new labels, before they are cut, at the training rows."""
+        """Return draws of new numeric labels at the training rows, before they are cut at thresholds."""
         white = self.gram.diagonal - self.gram.copy_diagonal()
         A = np.diag(2.0 * white) - white[:, None] * self.C_inverse * white
         R = np.linalg.cholesky(A)
@@ -108,9 +108,9 @@ class PLSORPosterior(Posterior):
 @ENGINES.register("plsor")
 @dataclass(frozen=True)
 class PLSOR(Engine):
-    """Gaussian-process regression on the labels, cut at thresholds.
+    """Gaussian-process regression on the class numbers, cut at thresholds.
 
-    There is nothing to iterate. The covariance needs a ``pm.gp.cov.WhiteNoise`` term, the noise on
+    It needs no iteration. The covariance needs a ``pm.gp.cov.WhiteNoise`` term, the noise on
     the labels; `gp_model` adds it.
     """
 
@@ -126,7 +126,7 @@ class PLSOR(Engine):
         likelihood: OrdinalLikelihood,
         start: Start | None = None,
     ) -> PLSORPosterior:
-        """Return the regression on the labels; see `Engine`."""
+        """Return the posterior of the regression; see `Engine`."""
         C = gram.matrix
         L = empty(C.shape)
         L[...] = C
@@ -138,7 +138,7 @@ class PLSOR(Engine):
         t = label_units(y, likelihood)
         alpha = linalg.solve(L, t)
         white = gram.diagonal - gram.copy_diagonal()
-        mean = t - white * alpha  # of a new label: white noise is not predictable
+        mean = t - white * alpha  # of a new label, without the noise of the old one
         log_evidence = -0.5 * (t @ alpha + linalg.log_det(L) + t.size * np.log(2 * np.pi))
         return PLSORPosterior(
             gram=gram,
@@ -154,5 +154,5 @@ class PLSOR(Engine):
 
 
 def label_units(y: np.ndarray, likelihood: OrdinalLikelihood) -> np.ndarray:
-    """Return class codes as numbers counted from the middle class, which a zero-mean process fits."""
+    """Return class codes minus their middle, so that a process with mean zero fits them."""
     return y - 0.5 * (likelihood.n_classes - 1)

@@ -1,7 +1,9 @@
-"""Covariances of ``pm.gp.cov`` as NumPy code with hand-written pullbacks.
+"""Covariance functions of ``pm.gp.cov`` in NumPy, with hand-written derivatives.
 
-`lower` turns a covariance into a `Kernel`, a `Gram` binds it to rows and values. A covariance that
-is not in the table, a user's subclass included, goes through its PyTensor graph.
+`lower` turns a covariance function into a `Kernel`; a `Gram` is a kernel at given rows and parameter values.
+Derivatives are pullbacks, as in reverse-mode differentiation: given the derivative dK of a number by the
+covariance matrix K, a pullback returns its derivatives by the parameters. A covariance that has no code
+here, such as a user's subclass, is computed from its PyTensor graph.
 """
 
 from pymc.gp import cov
@@ -40,8 +42,8 @@ def lower(cov_func: cov.BaseCovariance) -> Kernel:
     Parameters
     ----------
     cov_func : pymc.gp.cov.BaseCovariance
-        Sums, products, scalings and powers are taken apart; parts that have no NumPy form, and
-        subclasses of those that have one, are compiled from their PyTensor graph.
+        Sums, products, scalings and powers are split into their parts. Parts that have no NumPy form,
+        and subclasses of those that have one, are compiled from their PyTensor graph.
 
     Returns
     -------
@@ -59,7 +61,7 @@ def lower(cov_func: cov.BaseCovariance) -> Kernel:
             f"expected a covariance function of pm.gp.cov, got {type(cov_func).__name__}: "
             "for instance pm.gp.cov.ExpQuad(input_dim, ls=1.0)"
         )
-    # By exact type: a subclass may have overridden anything.
+    # By exact type, since a subclass may override anything.
     builder = _BUILDERS.get(type(cov_func))
     kernel = builder(cov_func, lower) if builder is not None else None
     return GraphKernel(cov_func) if kernel is None else kernel

@@ -1,8 +1,8 @@
-"""What a lowered covariance is, what engines see of it, and distances between rows.
+"""The base class `Kernel` of covariances in NumPy, and `DistanceKernel` for functions of a distance.
 
 A `Kernel` is the NumPy form of a ``pm.gp.cov`` object: values and hand-written pullbacks. A `Gram`
-is a kernel bound to rows and parameter values. A `DistanceKernel` depends on its rows through the
-squared distance between features of them; it holds the blocked arithmetic that all of these share.
+is a kernel at given rows and parameter values. A `DistanceKernel` depends on its rows through the
+squared distance between features of them; it has the blockwise arithmetic that all of these share.
 """
 
 from abc import ABC, abstractmethod
@@ -30,14 +30,14 @@ type Array = NDArray[np.float64]
 type Pullback = Callable[[Array], list[Array]]
 type Lower = Callable[[Any], "Kernel"]
 type Builder = Callable[[Any, Lower], "Kernel | None"]
-"""Turns a covariance into a kernel; None says that this form of it has to go through its graph."""
+"""Turns a covariance into a kernel, or returns None: then it is computed from its PyTensor graph."""
 
 
 KERNELS: dict[str, type["Kernel"]] = {}
 
 
 def revive(form: dict[str, Any], values: Iterator[Array]) -> "Kernel":
-    """Return the kernel that `form` describes, with the next of `values` as its parameters."""
+    """Return the kernel that `form` describes; its parameter values are taken from the iterator `values`."""
     if form.get("kernel") not in KERNELS:
         raise ValueError(f"unknown kernel {form.get('kernel')!r}: the file is of a newer version")
     return KERNELS[form["kernel"]].from_form(form, values)
@@ -51,39 +51,39 @@ class Kernel(ABC):
     parameters : tuple of TensorVariable
         PyTensor expressions, variables and constants the covariance depends on. Every method takes
         their `values` in this order, and every pullback returns the derivatives in this order, each
-        of the shape of its value. An expression that enters twice stands here twice.
+        of the shape of its value. An expression that is used twice is listed twice.
 
     Notes
     -----
-    Callers must not write into an array whose pullback may hold on to it: see `keeps_matrix`.
+    Callers must not write into a returned array if its pullback still needs it: see `keeps_matrix`.
     """
 
     parameters: tuple[TensorVariable, ...]
-    is_white: ClassVar[bool] = False  # zero between different rows: only its diagonal is needed
+    is_white: ClassVar[bool] = False  # zero between different rows
     keeps_matrix: ClassVar[bool] = True  # the pullback needs the matrix that was returned
-    joins_copies: bool = False  # a row and its copy have the same latent value, as far as is known
-    reads_triangle: bool = False  # its pullback reads of a symmetric dK the lower triangle alone
+    joins_copies: bool = False  # identical rows have the same latent value
+    reads_triangle: bool = False  # the pullback reads only the lower triangle of dK
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Make the kernel known to `revive` by the name of its class."""
+        """Register the class by its name, for `revive`."""
         super().__init_subclass__(**kwargs)
         KERNELS[cls.__name__] = cls
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the model out of pickles: parameters stand there without what they depend on."""
+        """Leave the model out of pickles: parameters are replaced by variables without a graph."""
         return {name: _alone(value) for name, value in self.__dict__.items()}
 
     @property
     def scale(self) -> tuple[TensorVariable, ...]:
-        """Parameters by which the whole covariance can be multiplied; none if it has fixed size."""
+        """Parameters that multiply the whole covariance; none if its size is fixed."""
         return ()
 
     def relevance(self, values: Sequence[Array], d: int) -> Array | None:
-        """Return how strongly each of `d` columns bends the function, shape (d,); None without ARD."""
+        """Return the relevance of each of `d` columns, such as 1/ls², shape (d,); None without ARD."""
         return None
 
     def form(self) -> dict[str, Any]:
-        """Return what the kernel is, its parameters apart, as plain data for `revive`."""
+        """Return the structure of the kernel, without parameter values, as plain data for `revive`."""
         raise TypeError(
             f"a {type(self).__name__} cannot be written to a file as data: save the draws with "
             "fit.to_datatree().to_netcdf(path), or use a covariance that pmordinal knows"
@@ -91,7 +91,7 @@ class Kernel(ABC):
 
     @classmethod
     def from_form(cls, form: dict[str, Any], values: Iterator[Array]) -> "Kernel":
-        """Return the kernel of that form, its parameters the next of `values` as constants."""
+        """Return the kernel of that form; its parameters are constants taken from `values`."""
         raise NotImplementedError
 
     @abstractmethod
@@ -105,7 +105,7 @@ class Kernel(ABC):
         """
 
     def scaled(self, scale: float, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
-        """Return scale · K(X), which no pullback holds, and its pullback: that in `scale` comes last."""
+        """Return scale · K(X), which callers may overwrite, and its pullback, with `scale` as last parameter."""
         K, pull = self.matrix(values, X)
 
         def pullback(dK: Array) -> list[Array]:
@@ -118,20 +118,20 @@ class Kernel(ABC):
         """Return k(x_i, x_i), shape (n,), and its pullback."""
 
     def copy_diagonal(self, values: Sequence[Array], X: Array) -> Array:
-        """Return the covariance of each row with a copy of itself: `diagonal` less white noise."""
+        """Return the covariance of each row with another, identical row: `diagonal` minus white noise."""
         blocks = (X[i : i + 64] for i in range(0, len(X), 64))
         return np.concatenate([self.matrix(values, rows, rows)[0].diagonal() for rows in blocks])
 
     def columns(self, values: Sequence[Array], X: Array, index: NDArray[np.intp]) -> Array:
         """Return the columns `index` of the square matrix K(X), shape (n, len(index))."""
         K = self.matrix(values, X, X[index])[0]
-        # A row's covariance with itself is not that with a copy of it: there is white noise.
+        # White noise is in a row's variance, but not in its covariance with an identical row.
         K[index, np.arange(len(index))] = self.diagonal(values, X)[0][index]
         return K
 
 
 def _alone(value: Any) -> Any:
-    """Return a variable of the same type that depends on nothing, for each in a tuple; all else as it is."""
+    """Replace a computed variable, also inside a tuple, by a free one of its type; keep other values."""
     if isinstance(value, tuple):
         return tuple(map(_alone, value))
     is_computed = isinstance(value, TensorVariable) and value.owner is not None
@@ -139,8 +139,8 @@ def _alone(value: Any) -> Any:
 
 
 def as_parameter(value: Any) -> TensorVariable:
-    """Return `value` as a tensor of float64; one that is so already is returned as it is."""
-    if isinstance(value, float):  # PyTensor would try float32, which overflows at 1e39
+    """Return `value` as a float64 tensor; a float64 tensor is returned unchanged."""
+    if isinstance(value, float):  # PyTensor tries float32, which overflows
         value = np.float64(value)
     variable = pt.as_tensor_variable(value)
     if variable.dtype == "float64":
@@ -151,12 +151,12 @@ def as_parameter(value: Any) -> TensorVariable:
 
 
 def is_scalar(variable: TensorVariable) -> bool:
-    """Tell whether there is one number in `variable`, whatever the number of its axes."""
+    """Tell whether `variable` holds a single number, with any number of axes."""
     return all(length == 1 for length in variable.type.shape)
 
 
 def sum_to(derivative: Array, value: Array) -> Array:
-    """Return the derivative in a value that was broadcast along the last axis of `derivative`."""
+    """Return the derivative by a value that was broadcast: the sum over the rows of `derivative`."""
     total = derivative.reshape(-1, derivative.shape[-1]).sum(axis=0)
     return (
         total.reshape(value.shape)
@@ -166,7 +166,7 @@ def sum_to(derivative: Array, value: Array) -> Array:
 
 
 class Columns:
-    """The columns a covariance looks at: called on rows it returns them, a view where it can."""
+    """The active columns of a covariance; calling it with rows returns these columns."""
 
     def __init__(self, active: Any) -> None:
         active = np.asarray(active, dtype=np.intp)
@@ -185,16 +185,16 @@ class Columns:
         return X[:, self._chosen]
 
 
-_FEW_ROWS, _FEW_COLUMNS = 200, 12  # below which calls cost more than BLAS gains
+_FEW_ROWS, _FEW_COLUMNS = 200, 12  # for fewer, plain loops are faster than BLAS
 
-# Below this share of ‖φ_i‖² + ‖φ_j‖² a squared distance from a matrix product has lost four digits.
+# A squared distance from a matrix product has lost four digits if it is below this share of ‖φ_i‖² + ‖φ_j‖².
 _NEAR = 1e-4
 
 
 class DistanceKernel(Kernel):
     """A kernel k(H), H = −½‖φ(x) − φ(z)‖², of features φ that depend on parameters.
 
-    A subclass gives the features and, in place, block by block, the profile k and its derivative.
+    A subclass defines the features and the profile k(H) with its derivative, both computed in place.
     The parameters of the features come first, those of the profile after them.
 
     Attributes
@@ -202,8 +202,8 @@ class DistanceKernel(Kernel):
     keeps_auxiliary : bool
         Whether the profile stores a second matrix for its derivative.
     is_rough : bool
-        Whether k grows like √−H near zero, so that rounding errors of H are seen in it; the
-        distances of near rows are then computed from differences.
+        Whether k behaves like √−H near zero, which magnifies rounding errors of H; distances between
+        close rows are then computed from differences.
     """
 
     keeps_matrix = False
@@ -217,7 +217,7 @@ class DistanceKernel(Kernel):
         self._n_features = len(features)
 
     def form(self) -> dict[str, Any]:
-        """Return the class, the columns and how many parameters there are of each sort."""
+        """Return the class, the columns and the number of parameters of features and profile."""
         counts = [self._n_features, len(self.parameters) - self._n_features]
         active = self.columns_of.active
         return {"kernel": type(self).__name__, "active": active, "parameters": counts}
@@ -233,16 +233,16 @@ class DistanceKernel(Kernel):
 
     @abstractmethod
     def profile(self, H: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
-        """Overwrite H ≤ 0, contiguous, with k(H), and fill `auxiliary`."""
+        """Overwrite H ≤ 0, a contiguous array, with k(H); fill `auxiliary` if the slope needs it."""
 
     @abstractmethod
     def slope(self, dK: Array, k: Array, auxiliary: Array | None, own: Sequence[float]) -> None:
-        """Overwrite dK with dK ∘ dk/dH; where H = 0 any finite number will do."""
+        """Overwrite dK with dK ∘ dk/dH; the result at H = 0 is not used, but must be finite."""
 
     def own_derivatives(
         self, dK: Array, k: Array, auxiliary: Array | None, own: Sequence[float]
     ) -> list[float]:
-        """Return the derivatives in the parameters of the profile, which is one where H = 0."""
+        """Return the derivatives by the parameters of the profile; they are zero at H = 0, where k = 1."""
         return []
 
     def diagonal(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
@@ -273,7 +273,7 @@ class DistanceKernel(Kernel):
         return K, cross_pullback
 
     def scaled(self, scale: float, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
-        """Return scale · K(X) and its pullback, that in `scale` last."""
+        """Return scale · K(X) and its pullback, with `scale` as last parameter."""
         phi, features_pullback, _ = self._features_at(values, X)
         own = values[self._n_features :]
         K, pull_square = self._square(phi, [value.item() for value in own], scale)
@@ -281,7 +281,7 @@ class DistanceKernel(Kernel):
         def pullback(dK: Array) -> list[Array]:
             dphi, derivatives, by_scale = pull_square(dK)
             inside = features_pullback(dphi) + _shaped(derivatives, own)
-            # Pullbacks are linear: the scale multiplies a few derivatives, not dK.
+            # Pullbacks are linear, so the scale multiplies a few derivatives instead of dK.
             return [*(np.asarray(scale * g) for g in inside), np.asarray(by_scale)]
 
         return K, pullback
@@ -289,7 +289,7 @@ class DistanceKernel(Kernel):
     def _features_at(
         self, values: Sequence[Array], X: Array, centre: Array | None = None
     ) -> tuple[Array, Pullback, Array]:
-        """Return φ, its pullback, and the row from which it is measured, by default the mean."""
+        """Return φ, its pullback, and the centre that was subtracted from the rows: by default their mean."""
         X = self.columns_of(X)
         # ‖φ_i‖² + ‖φ_j‖² − 2 φ_i·φ_j cancels far from the origin.
         centre = np.add.reduce(X, axis=0) / max(len(X), 1) if centre is None else centre
@@ -335,7 +335,7 @@ class DistanceKernel(Kernel):
     def _small_square(
         self, phi: Array, own: Sequence[float], scale: float
     ) -> tuple[Array, Callable[[Array], tuple[Array, list[float], float]]]:
-        """Do the same for few rows of few features, from differences: fewer calls, and none of BLAS."""
+        """Do the same for few rows and features by loops over pairs, which are faster then."""
         n = len(phi)
         columns, k = phi.T.copy(), np.empty((n, n))
         auxiliary = np.empty((n, n)) if self.keeps_auxiliary else None
@@ -350,13 +350,13 @@ class DistanceKernel(Kernel):
             spread(S, columns, dphi)
             return dphi.T, total, by_scale
 
-        return (scale * k).T, pullback  # not k itself: others write into it
+        return (scale * k).T, pullback  # not k, as callers may overwrite it
 
     def _cross(
         self, phi: Array, psi: Array, own: Sequence[float]
     ) -> tuple[Array, Callable[[Array], tuple[Array, Array, list[float]]]]:
         (n, p), m = phi.shape, len(psi)
-        K = np.empty((m, n))  # transposed at the end: Fortran order
+        K = np.empty((m, n))  # returned transposed, in Fortran order
         auxiliary = np.empty((m, n)) if self.keeps_auxiliary else None
         A, B = augmented(psi)[0], augmented(phi)[1]
         for block in blocks(m):
@@ -386,7 +386,7 @@ class DistanceKernel(Kernel):
         return K.T, pullback
 
     def _clean(self, H: Array, A: Array, B: Array) -> None:
-        """Remove what rounding has done to H = A Bᵀ, in place."""
+        """Correct rounding errors of H = A Bᵀ in place."""
         np.minimum(H, 0.0, out=H)
         if self.is_rough:
             p = A.shape[1] - 2

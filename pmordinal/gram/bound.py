@@ -1,4 +1,4 @@
-"""A kernel bound to rows and parameter values."""
+"""`Gram`: a kernel at given rows and parameter values."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -12,7 +12,7 @@ from pmordinal.linalg.workspace import empty
 
 
 class Gram:
-    """A kernel bound to rows and parameter values: all that an engine sees of a covariance.
+    """A kernel at given rows and parameter values: all that engines use of a covariance.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class Gram:
 
     Notes
     -----
-    `matrix` and `diagonal` are computed when first asked for, kept, and read-only, because the
+    `matrix` and `diagonal` are computed on first use and kept. They are read-only, because the
     pullback needs them.
 
     Examples
@@ -90,13 +90,13 @@ class Gram:
         return self.kernel.diagonal(self.values, _rows(X_star))[0]
 
     def copy_diagonal(self) -> Array:
-        """Return the covariance of each row with a copy of itself: `diagonal` less white noise."""
+        """Return the covariance of each row with another, identical row: `diagonal` minus white noise."""
         return self.kernel.copy_diagonal(self.values, self.X)
 
     def pullback(self, dK: ArrayLike) -> list[Array]:
-        """Return the derivative in each parameter, given the symmetric derivative in `matrix`.
+        """Return the derivative by each parameter, given the symmetric derivative by `matrix`.
 
-        The lower triangle of `dK` is read; there may be anything above it.
+        Only the lower triangle of `dK` is read.
         """
         dK = np.asarray(dK, dtype=np.float64)
         if dK.shape != (self.n, self.n):

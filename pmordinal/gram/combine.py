@@ -1,7 +1,7 @@
-"""Kernels made of kernels: sums, products, scalings and powers.
+"""Combinations of kernels: sums, products, scalings and powers.
 
-Numbers and ``pm.gp.cov.Constant`` terms stay numbers: no matrix is built for them, and a factor in
-front of one kernel is left to that kernel.
+Numbers and ``pm.gp.cov.Constant`` terms stay numbers: no matrix is built for them. A factor in
+front of a single kernel is applied by that kernel's `scaled`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ type Evaluated = tuple[Array, Pullback]
 
 
 class Combination(Kernel):
-    """Kernels and numbers under one operation; the parameters of the kernels come first."""
+    """A sum or product of kernels and numbers; the parameters of the kernels come first."""
 
     def __init__(self, kernels: Sequence[Kernel], numbers: Sequence[TensorVariable]) -> None:
         self.kernels = tuple(kernels)
@@ -40,7 +40,7 @@ class Combination(Kernel):
         self.joins_copies = all(kernel.joins_copies for kernel in kernels)
 
     def form(self) -> dict[str, Any]:
-        """Return the class, the kernels and how many numbers there are."""
+        """Return the class, the forms of the kernels, and the count of numbers."""
         kernels = [kernel.form() for kernel in self.kernels]
         return {"kernel": type(self).__name__, "kernels": kernels, "numbers": len(self.numbers)}
 
@@ -60,7 +60,7 @@ class Combination(Kernel):
         return parts, values[start:]
 
     def relevance(self, values: Sequence[Array], d: int) -> Array | None:
-        """Return the relevance of the one kernel that has it; None if several do."""
+        """Return the relevance of the only kernel that has one; None if none or several do."""
         parts, _ = self._split(values)
         found = [k.relevance(part, d) for k, part in zip(self.kernels, parts, strict=True)]
         known = [r for r in found if r is not None]
@@ -90,7 +90,7 @@ class Combination(Kernel):
         return self._combine(columns, numbers)[0]
 
     def copy_diagonal(self, values: Sequence[Array], X: Array) -> Array:
-        """Return k(x, copy of x)."""
+        """Return the covariance of each row with another, identical row."""
         parts, numbers = self._split(values)
         pairs = zip(self.kernels, parts, strict=True)
         copies: list[Evaluated] = [(k.copy_diagonal(part, X), _nothing) for k, part in pairs]
@@ -176,7 +176,7 @@ class ProductKernel(Combination):
     def matrix(
         self, values: Sequence[Array], X: Array, Z: Array | None = None
     ) -> tuple[Array, Pullback]:
-        """Return K(X, Z) and its pullback; one kernel takes the numbers in front of it into its own."""
+        """Return K(X, Z) and its pullback; a single kernel multiplies by the numbers itself."""
         if Z is not None or len(self.kernels) > 1:
             return super().matrix(values, X, Z)
         (part,), numbers = self._split(values)
@@ -203,7 +203,7 @@ class ProductKernel(Combination):
             derivatives = []
             for i, pull in enumerate(pullbacks):
                 others = factors[:i] + factors[i + 1 :]
-                # Pullbacks are linear: the number in front multiplies a few derivatives, not dK.
+                # Pullbacks are linear, so the number in front multiplies a few derivatives instead of dK.
                 derivatives += [g * scale for g in pull(reduce(np.multiply, others, dK))]
             if numbers:
                 by_scale = inner(reduce(np.multiply, factors[1:], dK), factors[0])
@@ -214,9 +214,9 @@ class ProductKernel(Combination):
 
 
 class PowerKernel(Kernel):
-    """k = base^power; a constant power belongs to the form of the kernel and is no parameter.
+    """k = base^power; a constant power is part of the form of the kernel, not a parameter.
 
-    The derivative in a variable power is NaN where the base is negative.
+    The derivative by a variable power is NaN where the base is negative.
     """
 
     def __init__(self, base: Kernel, power: TensorVariable) -> None:
@@ -231,7 +231,7 @@ class PowerKernel(Kernel):
         return self.base.scale
 
     def form(self) -> dict[str, Any]:
-        """Return the base and the constant power, if it is one."""
+        """Return the form of the base, and the power if it is constant."""
         return {"kernel": "PowerKernel", "base": self.base.form(), "power": self.fixed}
 
     @classmethod
@@ -281,7 +281,7 @@ class PowerKernel(Kernel):
 
 
 class MatrixKernel(Kernel):
-    """A square matrix the user adds to a covariance or multiplies it by: for the rows X only."""
+    """A square matrix that the user adds to or multiplies with a covariance; for the training rows only."""
 
     def __init__(self, A: TensorVariable) -> None:
         self.parameters = (A,)
@@ -329,7 +329,7 @@ def _nothing(dK: Array) -> list[Array]:
 
 
 def _by_numbers(by_scale: float, numbers: Sequence[Array]) -> list[Array]:
-    """Return the derivatives in numbers, given that in their product: without a division by any."""
+    """Return the derivatives by each number, given that by their product; no division, as one may be zero."""
     others = [
         np.prod([x.item() for x in (*numbers[:i], *numbers[i + 1 :])]) for i in range(len(numbers))
     ]

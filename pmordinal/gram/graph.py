@@ -1,7 +1,7 @@
-"""Any other covariance, through its PyTensor graph in the Python linker.
+"""`GraphKernel`: any other covariance, computed from its PyTensor graph.
 
-Compiling for the Numba or C linker costs tens of seconds for a graph of n × n matrices, for the
-Python linker a tenth of one; it then runs several times slower than the kernels written out here.
+The graph runs in PyTensor's Python linker. Compiling it for the Numba or C linker takes tens of seconds,
+for the Python linker a tenth of a second. It is then several times slower than the kernels in NumPy.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,13 +24,13 @@ _MODE = Mode(linker="py", optimizer="fast_compile")
 
 
 class GraphKernel(Kernel):
-    """A covariance compiled from its graph, when first needed.
+    """A covariance compiled from its PyTensor graph on first use.
 
-    Its parameters are the frontier of the graph: random variables, shared variables and inputs.
+    Its parameters are the variables that the graph starts from: random variables, shared variables, inputs.
     """
 
     def __init__(self, cov_func: cov.BaseCovariance) -> None:
-        # PyMC broadcasts only axes known to have length one: say how many columns there are.
+        # PyMC broadcasts only axes known to have length one, so the number of columns must be known.
         self._columns: Columns | None = None
         n_columns = None
         if isinstance(cov_func, cov.Covariance):
@@ -49,7 +49,7 @@ class GraphKernel(Kernel):
         }
         outputs = [pt.as_tensor_variable(output) for _, output in graphs.values()]
         self.parameters = tuple(_frontier(outputs, stop={X, Z}))
-        # Shared variables cannot be inputs of a function: new inputs stand for all of them.
+        # Shared variables cannot be inputs of a function, so all parameters are replaced by new inputs.
         self._inputs = [
             pt.tensor(
                 name=f"parameter_{i}",
@@ -126,7 +126,7 @@ class GraphKernel(Kernel):
 
 
 def _frontier(outputs: Iterable[Variable], stop: set[Variable]) -> list[TensorVariable]:
-    """Return where the graph begins, in the order of a walk back from the outputs."""
+    """Return the variables that the graph starts from, found by walking back from the outputs."""
     found: list[TensorVariable] = []
     seen: set[Variable] = set(stop)
     pending = list(outputs)[::-1]

@@ -1,7 +1,7 @@
-"""What a covariance reads of a table, checked against the columns that there are.
+"""Checks that a covariance fits the columns of a table.
 
-``pm.gp.cov`` takes any rows that have enough columns and broadcasts its parameters: what is too much or
-too little is not noticed there.
+``pm.gp.cov`` accepts rows with more columns than it reads, and broadcasts its parameters. So it does not
+notice a wrong number of columns or length-scales.
 """
 
 import warnings
@@ -14,18 +14,18 @@ from pymc.gp import cov
 
 from pmordinal import checks
 
-_BY_COLUMN = ("ls", "period", "c")  # parameters of which there may be one for each column
-_INSIDE = (cov.WarpedInput, cov.ScaledCov)  # their covariance reads what they make of the columns
+_BY_COLUMN = ("ls", "period", "c")  # parameters that may have one entry for each column
+_INSIDE = (cov.WarpedInput, cov.ScaledCov)  # they transform the columns first
 
 
 def check_columns(cov_func: cov.BaseCovariance, names: Sequence[str]) -> None:
-    """Raise if a covariance does not fit the columns of a table; warn of columns it leaves out.
+    """Raise if a covariance does not fit the columns of a table; warn about columns it does not read.
 
     Parameters
     ----------
     cov_func : pymc.gp.cov.BaseCovariance
     names : sequence of str
-        Of the columns of the matrix, one-hot columns included.
+        Names of the columns of the matrix, including one-hot columns.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def check_columns(cov_func: cov.BaseCovariance, names: Sequence[str]) -> None:
     for part in _all_parts(cov_func):
         _check_lengths(part)
     if any(not isinstance(part, cov.Covariance | cov.Constant | cov.WhiteNoise) for part in parts):
-        return  # a class of the user's, which says nothing of columns
+        return  # a user's class: its columns are not known
     of_columns = [part for part in parts if isinstance(part, cov.Covariance)]
     read = {int(j) for part in of_columns for j in _reads(part)}
     unread = [name for j, name in enumerate(names) if j not in read]
@@ -61,7 +61,7 @@ def check_columns(cov_func: cov.BaseCovariance, names: Sequence[str]) -> None:
 
 
 def parts_of(cov_func: Any) -> Iterator[Any]:
-    """Yield the covariances of which sums, products and powers are made."""
+    """Yield the parts of sums, products and powers: the covariances that they are made of."""
     if isinstance(cov_func, cov.Combination):
         for factor in cov_func._factor_list:
             if isinstance(factor, cov.BaseCovariance):
@@ -73,7 +73,7 @@ def parts_of(cov_func: Any) -> Iterator[Any]:
 
 
 def _all_parts(cov_func: Any) -> Iterator[Any]:
-    """Yield the parts, and those inside covariances that change the columns first."""
+    """Yield the parts, including those inside covariances that transform the columns."""
     for part in parts_of(cov_func):
         yield part
         if isinstance(part, _INSIDE):
@@ -84,7 +84,7 @@ def _all_parts(cov_func: Any) -> Iterator[Any]:
 
 
 def _reads(part: Any) -> Any:
-    """Return the columns that a part can look at; a subclass may have its own mind on `active_dims`."""
+    """Return the columns that a part may read; a user's subclass may ignore `active_dims`."""
     if type(part).__module__.partition(".")[0] in ("pymc", "pmordinal"):
         return part.active_dims
     return range(max(part.input_dim, int(np.max(part.active_dims)) + 1))
@@ -109,7 +109,7 @@ def _check_active(part: Any, names: Sequence[str]) -> None:
 
 
 def _check_lengths(part: Any) -> None:
-    if type(part) is cov.WrappedPeriodic:  # its parameters are those of the covariance it wraps
+    if type(part) is cov.WrappedPeriodic:  # has the parameters of the covariance it wraps
         part = part.cov_func
     if not isinstance(part, cov.Stationary | cov.Linear):
         return

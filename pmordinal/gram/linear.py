@@ -1,4 +1,4 @@
-"""Kernels without a distance: Linear, LinearARD, Constant, WhiteNoise."""
+"""Kernels that are no function of a distance: Linear, LinearARD, Constant, WhiteNoise."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ from pmordinal.gram.base import (
 
 
 class ColumnsKernel(Kernel):
-    """A kernel of some columns with one parameter."""
+    """A kernel with active columns and one parameter."""
 
     joins_copies = True
 
@@ -47,7 +47,7 @@ class LinearKernel(ColumnsKernel):
 
     def _centred(self, X: Array, c: Array) -> Array:
         X = self.columns_of(X)
-        checks.one_or_each("c", c.size, X.shape[1])  # a single column would be broadcast
+        checks.one_or_each("c", c.size, X.shape[1])  # else a single column is broadcast
         return X - c
 
     def matrix(
@@ -57,7 +57,7 @@ class LinearKernel(ColumnsKernel):
         (c,) = values
         A = self._centred(X, c)
         if Z is None:
-            # NumPy forms A Aᵀ from one triangle, so it is exactly symmetric.
+            # NumPy computes one triangle of A Aᵀ and copies it, so it is exactly symmetric.
             return (A @ A.T).T, lambda dK: [sum_to(-2.0 * (dK @ A), c)]
         B = self._centred(Z, c)
         return (B @ A.T).T, lambda dK: [sum_to(-(dK @ B), c) + sum_to(-(dK.T @ A), c)]
@@ -134,7 +134,7 @@ class LinearARDKernel(ColumnsKernel):
         (kappa,) = values
         A = self.columns_of(X)
         if Z is None:
-            half = A * np.sqrt(kappa)  # NumPy forms A Aᵀ from one triangle: exactly symmetric
+            half = A * np.sqrt(kappa)  # NumPy makes A Aᵀ exactly symmetric
             return (half @ half.T).T, lambda dK: [((dK @ A) * A).sum(0)]
         B = self.columns_of(Z)
         return ((B * kappa) @ A.T).T, lambda dK: [((dK @ B) * A).sum(0)]
@@ -146,7 +146,7 @@ class LinearARDKernel(ColumnsKernel):
 
 
 class OneNumberKernel(Kernel):
-    """A kernel with one parameter and no columns."""
+    """A kernel with one parameter that reads no columns."""
 
     def __init__(self, number: Any) -> None:
         self.parameters = (as_parameter(number),)
@@ -186,7 +186,7 @@ class ConstantKernel(OneNumberKernel):
 
 
 class WhiteNoiseKernel(OneNumberKernel):
-    """k = sigma² for a row with itself, zero between different rows, equal in value or not."""
+    """k = sigma² for a row with itself, zero between different rows, even if they are identical."""
 
     is_white = True
     reads_triangle = True

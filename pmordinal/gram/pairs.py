@@ -1,6 +1,6 @@
-"""Squared distances between the rows of a table, and what their derivatives send back to the rows.
+"""Squared distances between rows, and their derivatives by the rows.
 
-Many rows go by blocks and matrix products, few by pairs.
+For many rows they are computed by matrix products in blocks, for few by loops over pairs.
 """
 
 from collections.abc import Iterator
@@ -13,11 +13,11 @@ from pmordinal.linalg.workspace import empty
 
 type Array = NDArray[np.float64]
 
-MOST_ROWS = 128  # handled at a time; measured at n = 100 and n = 1000
+MOST_ROWS = 128  # of a block; the fastest at n = 100 and n = 1000
 
 
 def augmented(phi: Array) -> tuple[Array, Array]:
-    """Return A = [φ, −½‖φ‖², 1] and B = [φ, 1, −½‖φ‖²]: A Bᵀ is H in one matrix product."""
+    """Return A = [φ, −½‖φ‖², 1] and B = [φ, 1, −½‖φ‖²]: A Bᵀ gives H = −½‖φ_i − φ_j‖² by one matrix product."""
     n, p = phi.shape
     A = np.empty((n, p + 2))
     A[:, :p] = phi
@@ -37,7 +37,7 @@ def blocks(n: int) -> Iterator[slice]:
 
 
 def triangle(n: int, with_auxiliary: bool) -> list[tuple[slice, slice, Array, Array | None]]:
-    """Return the lower triangle by columns, the rows from their first on, and transposed room for k and more."""
+    """Split the lower triangle into blocks of columns: block, rows from its first on, arrays to write k to."""
     shapes = [(block.stop - block.start, n - block.start) for block in blocks(n)]
     room = empty((sum(a * b for a, b in shapes), 1 + with_auxiliary))
     parts, start = [], 0
@@ -51,10 +51,10 @@ def triangle(n: int, with_auxiliary: bool) -> list[tuple[slice, slice, Array, Ar
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def take_pairs(dK, first, k, S):
-    """Write the columns of dK from the first on, below the diagonal, as rows of S; return Σ S ∘ k."""
+    """Copy columns of dK, below the diagonal, to the rows of S; return Σ S ∘ k."""
     total = 0.0
     for i in range(S.shape[0]):
-        S[i, : i + 1] = 0.0  # no row moves away from itself, and each pair is met once
+        S[i, : i + 1] = 0.0  # skips the diagonal and takes each pair once
         below, weights, to = dK[first + i + 1 :, first + i], k[i, i + 1 :], S[i, i + 1 :]
         for j in range(to.size):
             to[j] = below[j]
@@ -64,7 +64,7 @@ def take_pairs(dK, first, k, S):
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def half_distances(columns, H):
-    """Write −½‖φ_i − φ_j‖² for all pairs of rows, given the columns of φ as rows."""
+    """Write −½‖φ_i − φ_j‖² to H for all pairs of rows, given φ transposed."""
     n = columns.shape[1]
     for i in range(n):
         for j in range(n):
@@ -77,7 +77,7 @@ def half_distances(columns, H):
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def spread(S, columns, out):
-    """Add 2 Σ_j S_ij (φ_j − φ_i) and, for the pair's other end, its negative; S is above the diagonal."""
+    """Add 2 S_ij (φ_j − φ_i) to row i of the derivative and subtract it from row j, for all pairs i < j."""
     for k in range(columns.shape[0]):
         column, to = columns[k], out[k]
         for i in range(column.size):

@@ -1,4 +1,4 @@
-"""The periodic kernel, as a squared exponential of points on circles.
+"""The periodic kernel, computed as a squared exponential kernel of points on circles.
 
 With a = π x / period, sin²(a − a') = ¼ ‖(cos 2a, sin 2a) − (cos 2a', sin 2a')‖², so that the
 features (cos 2a, sin 2a) / (2 ls) of each column turn ``pm.gp.cov.Periodic`` into a kernel of a
@@ -32,7 +32,7 @@ class PeriodicKernel(DistanceKernel):
         ls, period = values
         d = X.shape[1]
         for name, value in (("ls", ls), ("period", period)):
-            checks.one_or_each(name, value.size, d)  # a single column would be broadcast
+            checks.one_or_each(name, value.size, d)  # else a single column is broadcast
         angle = (2.0 * np.pi) * X / period
         C, S = np.cos(angle) / (2.0 * ls), np.sin(angle) / (2.0 * ls)
 

@@ -1,4 +1,4 @@
-"""A covariance that is a matrix: rows are indices into it.
+"""`Precomputed`: a covariance given as a matrix; each row of X is an index into it.
 
 For kernels that come from elsewhere, like the Pearson correlation between rating vectors
 [CG2005, section 6.3]. The matrix covers training and test rows.
@@ -71,7 +71,7 @@ class Precomputed(cov.Covariance):
                 "NaN or infinite: a constant row has no correlation, for one"
             )
         gap = np.abs(table - table.T).max()
-        # Correlations computed one by one differ from their mirror images by rounding, not by more.
+        # Rounding may make a computed matrix slightly asymmetric, but not by more than this.
         if gap > 1e-8 * np.abs(table).max():
             raise ValueError(
                 f"Precomputed needs a symmetric matrix, got one with K - K.T up to {gap:.3g}"

@@ -27,7 +27,7 @@ from pmordinal.linalg import inner
 
 
 class ScaledDistanceKernel(DistanceKernel):
-    """A profile of the distance between x / ls; one `ls` or one for each column."""
+    """A kernel of the distance between rows x / ls; `ls` is one number or one for each column."""
 
     def relevance(self, values: Sequence[Array], d: int) -> Array | None:
         """Return 1/ls², the papers' κ, on the active columns."""
@@ -41,7 +41,7 @@ class ScaledDistanceKernel(DistanceKernel):
     def features(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
         """Return x / ls."""
         (ls,) = values
-        checks.one_or_each("ls", ls.size, X.shape[1])  # a single column would be broadcast
+        checks.one_or_each("ls", ls.size, X.shape[1])  # else a single column is broadcast
         phi = X / ls
         return phi, lambda dphi: [sum_to(-(dphi * phi) / ls, ls)]
 
@@ -59,7 +59,7 @@ class ExpQuadKernel(ScaledDistanceKernel):
 
 
 class ExponentialKernel(ScaledDistanceKernel):
-    """k = exp(−rate r), of which Matern12 (rate 1) and Exponential (rate ½) are two; keeps r."""
+    """k = exp(−rate r): Exponential (rate ½) and, as a subclass, Matern12 (rate 1); keeps r."""
 
     keeps_auxiliary = True
     is_rough = True

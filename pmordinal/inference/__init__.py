@@ -1,1 +1,1 @@
-"""From a model to a result: point estimates, draws, semi-supervised fits, selection of attributes."""
+"""Fitting and sampling: point estimates, posterior draws, semi-supervised fits, selection of attributes."""

@@ -1,7 +1,7 @@
-"""A model's log density taken apart: all surgery on the graph of a model is here.
+"""The log density of a model as functions; all code that takes a model's graph apart is here.
 
-One node of the graph runs the engine (or, in a `latent_model`, makes the latent function); around it are
-hyperparameters, their priors and transforms, a hundred operations on a few numbers.
+One node of the graph runs the engine (or, in a `latent_model`, computes the latent function). Around it are the
+hyperparameters, their priors and transforms: about a hundred operations on a few numbers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,29 +29,29 @@ from pmordinal.model.ops.evidence import OrdinalEvidence
 from pmordinal.model.problem import Problem
 from pmordinal.results.datatree import Training
 
-# For a hundred runs rewriting the graph takes longer than it saves. PyTensor's own interpreter takes three milliseconds
-# more a call, which makes fits with several starts up to a half slower.
+# Full rewriting of the graph takes longer than it saves in a hundred runs. PyTensor's own interpreter takes three
+# milliseconds more for each call, which makes fits with several starts up to a half slower.
 PLAIN = Mode(linker=NumpyLinker(), optimizer="merge")
 
 type Function = Callable[..., Any]
 
 
 class Density:
-    """The log density of a model, and functions of its raveled unconstrained hyperparameters.
+    """The log density of a model, and other functions of its unconstrained hyperparameters in one vector.
 
     Parameters
     ----------
     model : pm.Model
-        With one `MarginalOrdinal` likelihood.
+        A model with one `MarginalOrdinal` likelihood.
     priors : bool
         Whether the log prior counts, with the Jacobian of the transforms.
 
     Attributes
     ----------
     problem : Problem
-        The model's, with the labels that it observes.
+        The problem of the model, with the labels that it observes.
     initial : dict
-        Where the model starts, by the names of its unconstrained variables.
+        The model's initial point, by the names of its unconstrained variables.
     discrete : list of str
         Names of the variables that are whole numbers.
     """
@@ -74,29 +74,29 @@ class Density:
         )
 
     def with_gradient(self, problem: Problem) -> Function:
-        """Return log density and gradient as a function, with `problem` in the place of the model's own."""
+        """Return a function that gives log density and gradient, with `problem` instead of the model's own."""
         node, values = self._node, self.model.value_vars
         other = OrdinalEvidence(problem).make_node(*node.inputs)
         total = graph_replace([self._total], {node.outputs[0]: other.outputs[0]})[0]
         parts = cast(list, pytensor.grad(total, values, disconnected_inputs="ignore"))
-        # PyTensor differentiates by whole numbers as if there were others between them
+        # PyTensor would differentiate by integers as if they were continuous
         parts = [
             pt.zeros_like(g) if v.name in self.discrete else g
             for v, g in zip(values, parts, strict=True)
         ]
         gradient = pt.concatenate([pt.zeros(0), *(pt.flatten(g) for g in parts)])
-        # for the optimiser, whatever floatX is
+        # the optimiser needs float64, whatever floatX is
         return self._function([total, pt.cast(gradient, "float64")], PLAIN)
 
     def parts(self, mode: Mode = PLAIN) -> Function:
-        """Return what is around the evidence as a function: log prior, covariance's values, thresholds, noise."""
+        """Return a function that gives log prior, parameters of the covariance, thresholds and noise."""
         nothing = pt.constant(0.0, dtype="float64")
         log_prior = graph_replace([self._total], [(self._node.outputs[0], nothing)])
         return self._function([*log_prior, *self._node.inputs[:-1]], mode)
 
     def _function(self, outputs: list, mode: Mode) -> Function:
         joined = pt.dvector()
-        if self.model.value_vars:  # there are none where everything is fixed
+        if self.model.value_vars:  # there are none if all is fixed
             outputs, joined = join_nonshared_inputs(
                 point=self.initial,
                 inputs=self.model.value_vars,
@@ -106,7 +106,7 @@ class Density:
         return _function([joined], outputs, mode)
 
     def unconstrained(self, rv, value: np.ndarray, point: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return a variable's value on its unconstrained scale, where the variables before it are at `point`."""
+        """Return a variable's value on its unconstrained scale, given the other variables at `point`."""
         moved = pt.as_tensor(value)
         transform = self.model.rvs_to_transforms[rv]
         if transform is not None:
@@ -131,13 +131,13 @@ class Density:
 
 
 def _function(inputs: list, outputs: list, mode: Mode = PLAIN) -> Function:
-    # floatX may be single: so inputs may be cast down
+    # downcasting, as floatX may be float32
     options: dict[str, Any] = {"on_unused_input": "ignore", "allow_input_downcast": True}
     return _quiet(pytensor.function(inputs, outputs, mode=mode, **options))
 
 
 def _quiet(function: Function) -> Function:
-    """Return a function that does not warn: what overflows in it is seen in its results."""
+    """Return a function without warnings of overflow, as its results show it."""
 
     def quietly(*inputs, **options):
         with np.errstate(all="ignore"):
@@ -147,7 +147,7 @@ def _quiet(function: Function) -> Function:
 
 
 def of_variables(variables: Sequence, outputs: list) -> Callable[[Sequence], list[np.ndarray]]:
-    """Return expressions of a model as a function of the values of some of its variables."""
+    """Return a function that gives expressions of a model, from values of some of its variables."""
     free = {v: v.type(v.name) for v in variables}
     run = _function(list(free.values()), graph_replace(outputs, free, strict=False))
 
@@ -176,13 +176,13 @@ def find_problem(node: Apply) -> Problem:
 
 
 def training_data(model: pm.Model, problem: Problem) -> Training:
-    """Return the data of a problem, with the names that the model gives its rows."""
+    """Return the data of a problem, with the row names of the model."""
     index = np.asarray(model.coords.get("obs", np.arange(len(problem.X))))
     return Training(problem.X, problem.y, problem.labels, problem.features, problem.link, index)
 
 
 def engine_parameters(model: pm.Model, problem: Problem) -> list:
-    """Return what a model's engine takes, as expressions: covariance's values, thresholds, noise."""
+    """Return the engine's parameters as expressions: those of the covariance, thresholds, noise."""
     for rv in model.observed_RVs:
         if _nodes(model.logp(vars=[rv]), OrdinalEvidence):
             return rv.owner.inputs[1 : len(problem.kernel.parameters) + 3]
@@ -195,14 +195,14 @@ def is_latent(model: pm.Model) -> bool:
 
 
 def find_latent(model: pm.Model) -> Apply:
-    """Return the node that gives a `latent_model` its latent values."""
+    """Return the node that computes the latent values of a `latent_model`."""
     if nodes := _latent_nodes(model):
         return nodes[0]
     raise ValueError("the model has no latent function in it: build it with pmo.latent_model")
 
 
 def latent_parameters(model: pm.Model) -> tuple[list, list]:
-    """Return thresholds, noise and what continues the function, and the free variables they come from."""
+    """Return thresholds, noise and what predictions of f at new rows need, and the free variables behind them."""
     node = find_latent(model)
     values = node.inputs[3].owner.inputs if isinstance(node.op, ProcessValues) else node.inputs
     outputs = [*model["y"].owner.inputs[2:4], *values]

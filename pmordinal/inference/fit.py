@@ -1,4 +1,4 @@
-"""Point estimates: the hyperparameters that maximise an engine's objective plus their log prior."""
+"""`fit`: point estimates of the hyperparameters, which maximise an engine's objective plus log prior."""
 
 import numpy as np
 import pymc as pm
@@ -30,7 +30,7 @@ def fit(
     model : pm.Model
         From `gp_model`, or any model with a `MarginalOrdinal` likelihood.
     objective : str, optional
-        What to maximise instead of the model's own objective.
+        The engine's objective to maximise, instead of the model's own.
     starts : int
         Starting points. The first is the papers' (noise 1, κ = 1/d, b_1 = −1, Δ = 2/r); the others
         are scattered around it, and the best optimum wins.
@@ -46,7 +46,7 @@ def fit(
     max_evaluations : int
         Evaluations of the objective, for each start.
     optimize : bool
-        False stays at `start`: the posterior at hyperparameters that you give.
+        False does not optimise: the posterior at the hyperparameters in `start`.
     semisupervised : bool
         Learn from the rows without a label too, by matching their class proportions; see
         `fit_semisupervised`. Else they are marginalised, which leaves the fit as if they were not

@@ -1,4 +1,4 @@
-"""The progress bar of long fits."""
+"""The progress bar of fits and samplers."""
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -1,4 +1,4 @@
-"""From the end of an optimisation to the fit that a user gets."""
+"""Turns the result of an optimisation into the fit that the user gets."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from pmordinal.inference.landscape import Landscape
 from pmordinal.inference.optimise import Run
 from pmordinal.results.fit import FitStatus, OrdinalFit
 
-DOUBTFUL = 30.0  # nats of estimated error, beyond which an evidence is not to be trusted
+DOUBTFUL = 30.0  # nats of estimated error of the evidence, above which to warn
 
 
 def record(landscape: Landscape, run: Run, status: FitStatus) -> OrdinalFit:

@@ -1,12 +1,12 @@
-"""Full Bayes with no approximation: a pseudo-marginal sampler over the hyperparameters θ.
+"""`sample_exact`: exact draws from the posterior, by a pseudo-marginal sampler of the hyperparameters θ.
 
 The exact engine's estimate Ẑ(θ) of the evidence is unbiased. A Metropolis–Hastings chain that uses Ẑ in the
 place of Z, and keeps the estimate of the state it is in, therefore has the exact posterior of θ as its stationary
 distribution, whatever the number of draws in Ẑ [AR2009]. One of these draws of the latent function, picked by its
 weight, comes from the exact joint posterior with θ [ADH2010].
 
-Proposals are taken in turn from a Student-t distribution around the optimum and from a random walk, both with
-the curvature of expectation propagation's evidence there to begin with, and the covariance of the chain after tuning.
+Proposals come in turn from a Student-t distribution around the optimum and from a random walk. Their covariance is
+first that of expectation propagation's evidence at its optimum, and after tuning that of the chain.
 """
 
 import time
@@ -36,11 +36,11 @@ from pmordinal.posterior import LatentDraws
 from pmordinal.results.datatree import Draws, assemble
 
 FREEDOM = 5.0  # degrees of freedom of the Student-t proposals: heavier tails than the posterior's
-WANTED = 0.3  # acceptance of the random walk
-STEP = 1e-3  # of the finite differences of the gradient
-FLATTEST = 1.0 / 9.0  # curvature: the priors have about unit scale
+WANTED = 0.3  # target acceptance rate of the random walk
+STEP = 1e-3  # step of the finite differences of the gradient
+FLATTEST = 1.0 / 9.0  # smallest curvature: the priors have about unit scale
 LARGEST_R_HAT = 1.05
-TRIES = 100  # at a point to start from
+TRIES = 100  # of random points to start from
 
 
 def sample_exact(
@@ -110,7 +110,7 @@ def sample_exact(
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """Hyperparameters with the estimate of the evidence that belongs to them."""
+    """A state of the chain: hyperparameters with their estimate of the evidence."""
 
     x: np.ndarray
     log_density: float
@@ -119,7 +119,7 @@ class _State:
 
 @dataclass(frozen=True, eq=False)
 class _Draw:
-    """What is kept of one iteration."""
+    """The draw of one iteration."""
 
     x: np.ndarray
     log_density: float
@@ -169,9 +169,9 @@ class _Density:
         return float(log_prior), values, thresholds, float(noise)
 
     def optimum(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the optimum of expectation propagation's density, and a root of its inverse curvature.
+        """Return the optimum of expectation propagation's log density, and a root of the covariance there.
 
-        The order of the rows is chosen there.
+        The order of the rows is chosen at the optimum and fixed.
         """
         start = starting_points(self.landscape, 1, {}, np.random.default_rng(0))[0]
         x = climb(self.landscape, start, 500, lambda text: None).x
@@ -187,8 +187,8 @@ class _Density:
     def __call__(
         self, x: np.ndarray, rng: np.random.Generator, last: _State | None = None
     ) -> _State | None:
-        """Return the state at `x`, its evidence estimated with fresh random numbers; None where it is zero."""
-        with np.errstate(all="ignore"):  # what overflows is rejected
+        """Return the state at `x`, with a new random estimate of the evidence; None if the density is zero."""
+        with np.errstate(all="ignore"):  # overflow is rejected
             log_prior, values, thresholds, noise = self._parameters(x)
             usable = np.isfinite(log_prior) and 0.0 < noise < np.inf
             usable &= all(np.all(np.isfinite(a)) for a in (*values, thresholds))
@@ -211,7 +211,7 @@ class _Proposal:
         self.centre, self.root, self.step = centre, root, 2.4 / np.sqrt(centre.size)
 
     def draw(self, x: np.ndarray, walk: bool, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-        """Return where to go from `x`, and log q(x | there) − log q(there | x)."""
+        """Return a proposed point, called there, and log q(x | there) − log q(there | x)."""
         e = rng.standard_normal(x.size)
         if walk:
             return x + self.step * (self.root @ e), 0.0
@@ -223,7 +223,7 @@ class _Proposal:
         return -0.5 * (FREEDOM + x.size) * float(np.log1p(e @ e / FREEDOM))
 
     def adapted(self, history: list[np.ndarray]) -> "_Proposal":
-        """Return the proposal with the centre and the spread of a chain's past, as far as that is known."""
+        """Return the proposal with mean and covariance of the chain so far, shrunk towards the old ones."""
         past = np.array(history)
         weight = len(past) / (len(past) + 10.0 * self.centre.size)
         spread = weight * np.cov(past.T).reshape(self.root.shape)
@@ -234,7 +234,7 @@ class _Proposal:
 
 
 def _chain(density: _Density, proposal: _Proposal, draws, tune, rng, advance) -> list[_Draw]:
-    """Return the kept draws of one chain; `proposal` is adapted while it is tuned, and then fixed."""
+    """Run one chain and return its draws; `proposal` is adapted during tuning, then fixed."""
     state = _begin(density, proposal, rng)
     kept: list[_Draw] = []
     history, moves = [], 0
@@ -265,7 +265,7 @@ def _chain(density: _Density, proposal: _Proposal, draws, tune, rng, advance) ->
 
 
 def _begin(density: _Density, proposal: _Proposal, rng: np.random.Generator) -> _State:
-    """Return a scattered state to start from."""
+    """Return a random state to start from."""
     for _ in range(TRIES):
         state = density(proposal.draw(proposal.centre, False, rng)[0], rng)
         if state is not None:
@@ -308,7 +308,7 @@ def _tree(density: _Density, runs: list[list[_Draw]], rng, seconds: float) -> xr
 
 
 def _check(tree: xr.DataTree, names: list[str]) -> xr.DataTree:
-    """Say in ``sample_stats`` whether the chains agree, and warn if they do not."""
+    """Add to ``sample_stats`` whether the chains agree, and warn if they do not."""
     worst = float(max(np.max(v) for v in az.rhat(tree, var_names=names).values()))
     converged = bool(worst <= LARGEST_R_HAT)
     if not converged:

@@ -1,8 +1,8 @@
-"""From draws of the hyperparameters to draws of everything.
+"""`sample_posterior`: adds latent function, labels and log likelihoods to draws of the hyperparameters.
 
 ``pm.sample`` on a model whose latent function is integrated out gives draws of the hyperparameters
-θ alone. For each of them the engine's posterior p(f | y, θ) is a Gaussian: one draw of f from each
-makes joint draws of (θ, f), from which labels and log likelihoods follow.
+θ alone. For each of them the engine gives the posterior p(f | y, θ). One draw of f from each makes
+joint draws of (θ, f), from which labels and log likelihoods follow.
 """
 
 from dataclasses import replace
@@ -84,7 +84,7 @@ def sample_posterior(
     if is_latent(check_model(model)):
         return _of_latent_model(model, tree, Xnew, thin, rng)
     problem = find_problem(find_evidence(model.logp(jacobian=False)))
-    # what pm.sample's engine has selected stays, where it ran in this process; so do its solutions
+    # keeps what the engine selected during pm.sample, but none of its solutions
     problem = replace(problem, found=Found(problem.found.engine))
     parameters = of_variables(model.free_RVs, engine_parameters(model, problem))
     if Xnew is not None and problem.engine.is_monte_carlo:
@@ -104,7 +104,7 @@ def sample_posterior(
     log_prior, log_q = np.empty((chains, draws)), np.empty((chains, draws))
     converged = np.empty((chains, draws), dtype=bool)
     hyper = [given[rv.name].values for rv in model.free_RVs]
-    known = None  # the parameters of `posterior`: a sampler may stay where it is
+    known = None  # parameters of the last `posterior`, as draws may repeat
     with blas_threads(n), progress_bar(progressbar, counted=True) as progress:
         task = progress.add_task("draw", total=chains * draws, info="")
         for at in np.ndindex(chains, draws):
@@ -179,7 +179,7 @@ def _of_latent_model(
     )
     attrs = {"hyper": "sampled", **_said(tree)}
     result = assemble(sampled, training, rng, engine="nuts", attrs=attrs)
-    stats = result["sample_stats"].to_dataset().drop_vars("log_p")  # f has no density of its own
+    stats = result["sample_stats"].to_dataset().drop_vars("log_p")  # f has no own density
     result["sample_stats"] = xr.DataTree(stats)
     _keep(result, given, tree, thin)
     if Xnew is not None:
@@ -195,7 +195,7 @@ def _said(tree: xr.DataTree) -> dict[str, Any]:
 def _add_predictions(
     result: xr.DataTree, predictions: xr.Dataset, rows: np.ndarray, features: Features
 ) -> None:
-    """Add the groups of predictions at new rows, named as PyMC names them."""
+    """Add the groups of predictions at new rows, with PyMC's names."""
     coords = {"obs": predictions["obs"], "feature": list(features.names)}
     table = {"X": (("obs", "feature"), features.untransform(rows))}
     result["predictions"] = xr.DataTree(predictions)
@@ -203,7 +203,7 @@ def _add_predictions(
 
 
 def _given(model: pm.Model, tree: xr.DataTree) -> xr.Dataset:
-    """Return the draws of the hyperparameters, chains and draws first."""
+    """Return the draws of the hyperparameters; the first dimensions are chain and draw."""
     if not isinstance(tree, xr.DataTree):
         raise TypeError(
             f"tree must be what pm.sample(model=model) returned, got {checks.got(tree)}"
@@ -216,12 +216,12 @@ def _given(model: pm.Model, tree: xr.DataTree) -> xr.Dataset:
         raise ValueError(
             f"tree has no draws of {missing[0]!r}: pass what pm.sample returned for this model"
         )
-    given = given.drop_vars([name for name in ("f",) if name in given])  # of an earlier call
+    given = given.drop_vars([name for name in ("f",) if name in given])  # from an earlier call
     return given.transpose("chain", "draw", ...)
 
 
 def _keep(result: xr.DataTree, given: xr.Dataset, tree: xr.DataTree, thin: int) -> None:
-    """Take over what the sampler said of its draws, and the coordinates of its variables."""
+    """Copy the sampler's ``sample_stats`` and the coordinates of its variables to the result."""
     used = {dim for values in given.data_vars.values() for dim in values.dims[2:]}
     posterior = result["posterior"].to_dataset()
     coords = {dim: given[dim].values for dim in used if dim in given.coords}

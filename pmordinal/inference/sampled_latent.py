@@ -1,4 +1,4 @@
-"""What ``pm.sample`` drew for a `latent_model`, and its latent function continued to new rows."""
+"""Draws of a sampled `latent_model`, and its latent function at new rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from pmordinal.model.latent.process_ops import Process
 
 @dataclass(frozen=True, eq=False)
 class SampledLatent:
-    """What a sampled `latent_model` says at each draw, chains and draws first.
+    """Draws of a sampled `latent_model`; the first dimensions are chain and draw.
 
     Attributes
     ----------
@@ -26,9 +26,9 @@ class SampledLatent:
     f : ndarray, shape (chains, draws, n)
     thresholds, noise : ndarray, shape (chains, draws, r − 1) and (chains, draws)
     values : list of ndarray, shape (chains, draws, …)
-        What `problem` continues the function with.
+        Parameters with which `problem` draws the function at new rows.
     coords : dict
-        Of chains and draws.
+        Coordinates of chains and draws.
     by_group : callable, optional
         Returns the thresholds of new rows, shape (chains, draws, m, r − 1), where they differ from
         group to group; `thresholds` are then those of every row, shape (chains, draws, n, r − 1).
@@ -43,7 +43,7 @@ class SampledLatent:
     by_group: Callable[[Any], np.ndarray] | None = None
 
     def continued(self, Xnew, rng: np.random.Generator) -> xr.Dataset:
-        """Return draws of f and y at new rows; the values of f in one draw are of one function."""
+        """Return draws of f and y at new rows; within a draw f is drawn jointly."""
         rows = self.problem.features.transform(Xnew, name="Xnew")
         draw = self.problem.continuation(rows)
         f = np.empty((*self.noise.shape, len(rows)))
@@ -59,7 +59,7 @@ class SampledLatent:
 
 
 def latent_given(model: pm.Model, tree: xr.DataTree) -> xr.Dataset:
-    """Return what ``pm.sample`` drew for a `latent_model`, chains and draws first."""
+    """Return the posterior group of a sampled `latent_model`; the first dimensions are chain and draw."""
     if "posterior" not in tree.children:
         raise ValueError("tree has no posterior group: pass what pm.sample(model=model) returned")
     given = tree["posterior"].to_dataset().transpose("chain", "draw", ...)
@@ -73,7 +73,7 @@ def latent_given(model: pm.Model, tree: xr.DataTree) -> xr.Dataset:
 
 
 def latent_draws(model: pm.Model, given: xr.Dataset) -> SampledLatent:
-    """Return draws of a `latent_model`, ready to be continued to new rows."""
+    """Return draws of a `latent_model` in a form that can predict at new rows."""
     outputs, needed = latent_parameters(model)
     function = of_variables(needed, outputs)
     f = given["f"].values

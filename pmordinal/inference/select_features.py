@@ -29,7 +29,7 @@ def select_features(
     categories=None,
     progressbar: bool = True,
 ) -> pd.DataFrame:
-    """Return ever smaller sets of attributes, the least relevant ones removed step by step.
+    """Return smaller and smaller sets of attributes; each step removes the least relevant ones.
 
     At each step a Gaussian process with the linear ARD covariance Σ κ_j x_j z_j is fitted, the
     share `keep` of the attributes with the largest κ_j is kept, and those are judged by a linear
@@ -109,7 +109,7 @@ def _fit_ard(frame: pd.DataFrame, y, options: dict) -> OrdinalFit:
 
 
 def _whole(result: OrdinalFit) -> OrdinalFit:
-    """Return the fit if it came to its end; one that was interrupted ends the elimination."""
+    """Return the fit if it was completed; if it was interrupted, raise to end the elimination."""
     if result.status.interrupted:
         raise KeyboardInterrupt
     return result

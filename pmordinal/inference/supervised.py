@@ -1,4 +1,4 @@
-"""The hyperparameters that maximise an engine's objective plus their log prior, from labelled rows alone."""
+"""Fits to labelled rows: maximises an engine's objective plus log prior from several starts."""
 
 import time
 
@@ -67,7 +67,7 @@ def fit_supervised(
 
 
 def best_of(runs: list[Run], objective: str) -> Run:
-    """Return the run that got highest; raise if none found a finite objective."""
+    """Return the run with the largest objective; raise if none is finite."""
     best = max(runs, key=lambda run: run.value)
     if not np.isfinite(best.value):
         raise ValueError(

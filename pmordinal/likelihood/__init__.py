@@ -1,4 +1,4 @@
-"""The ordinal likelihood, alone or averaged over a Gaussian, with all its derivatives."""
+"""The ordinal likelihood at a latent value or averaged over a Gaussian, with all derivatives."""
 
 from pmordinal.likelihood.ordinal import OrdinalLikelihood
 

@@ -1,7 +1,7 @@
 """The ordinal likelihood P(y | f) = F((b_{y+1} − f)/s) − F((b_y − f)/s) [CG2005, eq. 5].
 
-Engines ask it two things: `log_prob`, its logarithm at latent values, and `tilted`, the logarithm
-of its average over a Gaussian. Both come with all derivatives, and neither tells which link it is.
+Engines use two methods: `log_prob`, its logarithm at latent values, and `tilted`, the logarithm
+of its average over a Gaussian. Both return all derivatives, in the same form for every link.
 """
 
 from collections.abc import Callable
@@ -97,25 +97,25 @@ class OrdinalLikelihood:
         return smooth(self.link, lower, upper, mean, self.noise, np.sqrt(var))
 
     def tilting(self, y: np.ndarray) -> Callable[[np.ndarray, np.ndarray], Terms]:
-        """Return `tilted` as a function of mean and variance, for engines that ask often."""
+        """Return `tilted` as a function of mean and variance, faster if it is called often."""
         if not self.link.closed_form_smoothing:
             return lambda mean, var: self.tilted(y, mean, var)
         evaluate = self.link.latent_function(*self.bounds(y), self.noise)
         return lambda mean, var: Terms.of(evaluate(mean, var))
 
     def at(self, y: np.ndarray) -> Callable[[np.ndarray], Terms]:
-        """Return `log_prob` as a function of the latent values, for engines that ask often."""
+        """Return `log_prob` as a function of the latent values, faster if it is called often."""
         evaluate, none = self.link.latent_function(*self.bounds(y), self.noise), np.zeros(y.size)
         return lambda f: Terms.of(evaluate(f, none))
 
     def log_tilted(self, y: np.ndarray, mean: np.ndarray, var: np.ndarray) -> np.ndarray:
-        """Return the value of `tilted` alone, for many data at a time; to six digits at least.
+        """Return only the value of `tilted`, for many data at once; accurate to six digits at least.
 
         Parameters
         ----------
         y : ndarray of int
         mean, var : ndarray
-            Of shapes that broadcast with `y`.
+            Their shapes must broadcast with that of `y`.
         """
         lower, upper = self.bounds(y)
         return log_smooth(self.link, lower, upper, mean, self.noise, var)
@@ -136,10 +136,10 @@ class OrdinalLikelihood:
             Rows sum to one.
         """
         probs = np.exp(self.log_probabilities(mean, var))
-        return probs / probs.sum(1, keepdims=True)  # rounding only: the classes tile the line
+        return probs / probs.sum(1, keepdims=True)  # corrects rounding only: the sum is one
 
     def threshold_gradient(self, y: np.ndarray, upper: np.ndarray, lower: np.ndarray) -> np.ndarray:
-        """Return the sum over data of derivatives by each datum's upper and lower threshold."""
+        """Return the gradient in the thresholds, given derivatives by each datum's upper and lower one."""
         r = self.n_classes
         total = np.bincount(y + 1, upper, r + 1) + np.bincount(y, lower, r + 1)
         return total[1:r]

@@ -1,4 +1,4 @@
-"""One-dimensional rules for log-concave integrands whose features are no finer than one unit."""
+"""Quadrature in one dimension for log-concave integrands that are smooth on the scale of one unit."""
 
 from functools import cache
 
@@ -49,7 +49,7 @@ def find_mode(slope_and_curvature, start: np.ndarray, end: np.ndarray, steps: in
         slope, curvature = slope_and_curvature(x)
         low = np.where(slope > 0, x, low)
         high = np.where(slope > 0, high, x)
-        with np.errstate(all="ignore"):  # where this is no number, bisect
+        with np.errstate(all="ignore"):  # bisects if a step is NaN
             step = slope / curvature
         inside = (x + step >= low) & (x + step <= high) & np.isfinite(curvature)
         newton = inside & (np.abs(step) <= 0.5 * previous)

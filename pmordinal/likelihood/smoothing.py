@@ -1,4 +1,4 @@
-"""Interval likelihoods in latent units, alone or averaged over a Gaussian, with all derivatives.
+"""Likelihood of an interval at a latent value or averaged over a Gaussian, with all derivatives.
 
 The average Z(μ) = ∫ P(b_l < f + s e ≤ b_u | f) N(f; μ, λ) df is closed form for the probit link.
 For any other link it is a quadrature in log space, over the latent value or over the noise,
@@ -78,7 +78,7 @@ def smooth(link: Link, lower, upper, mean, noise: float, sd) -> Terms:
 
 
 def _over_latent(link, lower, upper, mean, noise, sd):
-    """Average over u, f = mean + sd·u."""
+    """Average over the latent value f = mean + sd·u, by quadrature in u."""
 
     def slope(u):
         terms = interval_terms(link, lower, upper, mean + sd * u, noise)
@@ -97,7 +97,7 @@ def _over_latent(link, lower, upper, mean, noise, sd):
 
 
 def _over_noise(link, lower, upper, mean, noise, sd):
-    """Average over the noise e: given e, the class is a probit interval for f."""
+    """Average over the noise e, by quadrature: given e, the likelihood is that of a probit interval."""
     probit = LINKS["probit"]
 
     def slope(e):
@@ -111,7 +111,7 @@ def _over_noise(link, lower, upper, mean, noise, sd):
     shift = noise * e
     centre, var = mean[:, None] + shift, sd[:, None] ** 2
     inner = interval_terms(probit, lower[:, None], upper[:, None], centre, 0.0, var)
-    # the threshold derivatives are the interval's; the noise moves the interval like the mean does
+    # derivatives by thresholds are those of the inner interval; noise·e shifts it as the mean does
     by_noise = (shift * inner.d1, -shift * inner.curvature, shift * inner.d3)
     density = log_weights + link.logpdf(e)
     pi = _weights(density + inner.value)[0]
@@ -123,7 +123,7 @@ def _over_noise(link, lower, upper, mean, noise, sd):
 
 
 def _turn(slope, lower, upper, other, unit):
-    """Where the slope has turned, in `unit`: inside the interval by 40 of both scales, or beyond it."""
+    """Return a point, in `unit`, where the slope has changed its sign: 40 of both scales into the interval."""
     up = slope > 0
     reach = 40.0 * (1.0 + other / unit)
     low, high = np.where(up, lower, 0.0) / unit, np.where(up, 0.0, upper) / unit
@@ -131,7 +131,7 @@ def _turn(slope, lower, upper, other, unit):
 
 
 def _nodes(slope, start, end):
-    """Nodes and log weights of a rule centred at the mode and no wider than the integrand."""
+    """Return nodes and log weights of a rule at the mode, as wide as the integrand."""
     mode = find_mode(slope, start, end)
     width = 1.0 / np.sqrt(np.maximum(slope(mode)[1], 1.0))
     nodes, log_weights = sinh_rule()
@@ -146,7 +146,7 @@ def _weights(log_terms):
 
 
 def _where(kept, terms: Terms) -> Terms:
-    """Set all derivatives of the nodes that are not kept to zero."""
+    """Set the derivatives to zero at all nodes that are not kept."""
 
     def triple(x: Triple) -> Triple:
         return tuple(np.where(kept, part, 0.0) for part in x)  # type: ignore[return-value]
@@ -158,9 +158,9 @@ def _where(kept, terms: Terms) -> Terms:
 
 
 def _mixture(log_density, inner: Terms, by_noise: Triple | None = None):
-    """Log of a mixture of likelihoods: derivatives are averages plus (joint) cumulants."""
+    """Return the log of a mixture of likelihoods; derivatives are averages plus (joint) cumulants."""
     pi, value = _weights(log_density + inner.value)
-    if not np.isfinite(inner.d4).all():  # cloglog far below: such nodes weigh nothing
+    if not np.isfinite(inner.d4).all():  # cloglog, at nodes of weight zero
         inner = _where(pi > 0.0, inner)
 
     def mean(x):

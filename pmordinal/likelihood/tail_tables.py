@@ -1,9 +1,9 @@
-"""Smoothed likelihoods in great number, their values alone.
+"""Likelihoods averaged over a Gaussian for very many data: interpolated values, no derivatives.
 
-Closed form where the link has one. For the others the tails of the noise with a Gaussian added are tabulated, once for
-each link: s e + √λ g, divided by √(s² + λ), has a distribution that depends on the angle φ = atan(√λ / s) alone, and
-smoothly so on all of 0 ≤ φ ≤ π/2. The table holds the log tails with their exact derivatives, for bicubic Hermite
-interpolation; what it does not hold well, far tails and narrow intervals, is left to quadrature.
+Links with a closed form use it. For the others the tails of noise plus a Gaussian are tabulated, once for each link:
+the distribution of s e + √λ g, divided by √(s² + λ), depends only on the angle φ = atan(√λ / s), and smoothly so on all
+of 0 ≤ φ ≤ π/2. The table has the log tails with their exact derivatives, for bicubic Hermite interpolation. Far tails
+and narrow intervals, for which it is not accurate, are left to quadrature.
 """
 
 import math
@@ -15,14 +15,14 @@ from pmordinal.jit import njit
 from pmordinal.likelihood.smoothing import smooth
 from pmordinal.links import Link
 
-FEW = 2000  # so many averages are computed by quadrature
-MOST = 5000  # and so many of them at a time
-REACH, STEP = 16.0, 0.1  # of the table in units of √(s² + λ)
+FEW = 2000  # up to so many averages are computed by quadrature
+MOST = 5000  # at most so many of them at a time
+REACH, STEP = 16.0, 0.1  # range and grid of the table, in units of √(s² + λ)
 ANGLES = 49
-# Farther out, and less probable, the tails change too fast with the angle.
+# Farther out, or if less probable, the tails change too fast with the angle to be interpolated.
 NEAR, LEAST_LOG_PROB = 8.0, -12.0
-EDGE = 1e-5  # angles next to 0 and π/2 that stand for them: quadrature needs s > 0 and λ > 0
-NARROW = 0.01  # widths below which a difference of interpolated tails has lost too many digits
+EDGE = 1e-5  # distance of the first and last angle from 0 and π/2: quadrature needs s > 0 and λ > 0
+NARROW = 0.01  # narrower: a difference of interpolated tails is inaccurate
 
 
 def log_smooth(link: Link, lower, upper, mean, noise: float, var) -> np.ndarray:
@@ -77,7 +77,7 @@ def _table(link: Link) -> tuple[np.ndarray, np.ndarray]:
 
 @njit(cache=True, nogil=True)
 def _interpolate(below, above, lo, hi, angle):
-    """Return log(G(hi) − G(lo)) from the tail that both ends are nearer to."""
+    """Return log(G(hi) − G(lo)) from the upper or lower tail, whichever is smaller."""
     out = np.empty(lo.size)
     for i in range(lo.size):
         a, b = lo[i], hi[i]
@@ -91,7 +91,7 @@ def _interpolate(below, above, lo, hi, angle):
 
 @njit(cache=True, nogil=True)
 def _lookup(table, z, angle):
-    """Return the log tail at z and the angle; of a certain or impossible event beyond the table."""
+    """Return the log tail at z and the angle; 0 or −∞ outside the table."""
     n = table.shape[1]
     x = (z + REACH) / STEP
     rising = table[0, 0, 0] < table[0, n - 1, 0]
@@ -104,7 +104,7 @@ def _lookup(table, z, angle):
     t, u = x - j, y - i
     total = 0.0
     for k in range(2):
-        # Hermite's cubics: value and slope at this end
+        # cubic Hermite polynomials: value and slope at this end
         v = u if k == 0 else 1.0 - u
         p = (1.0 + 2.0 * v) * (1.0 - v) ** 2
         q = v * (1.0 - v) ** 2 * (1.0 if k == 0 else -1.0)

@@ -1,7 +1,8 @@
-"""Dense linear algebra that the engines share: B = I + W^½ K W^½, its factor and its inverse.
+"""Dense linear algebra shared by the engines: B = I + W^½ K W^½, its Cholesky factor and its inverse.
 
-K itself is never factorised: duplicated inputs make it singular, and no jitter is added. B has all
-its eigenvalues above one.
+K is the covariance matrix and the diagonal W holds the precisions of the sites, the Gaussians that replace
+the labels. K itself is never factorised: duplicated inputs make it singular, and no jitter is added. All
+eigenvalues of B are at least one.
 """
 
 from collections.abc import Callable
@@ -13,9 +14,9 @@ from scipy.linalg import blas, lapack
 from pmordinal.jit import njit
 from pmordinal.linalg.workspace import empty
 
-FLAT, WELL = 1e-12, 1e4  # bounds on the largest W_ii K_ii, for single precision
-LEAF = 64  # half the order up to which LAPACK inverts a triangle
-BLOCK = 32  # order of the blocks in which a triangle is mirrored
+FLAT, WELL = 1e-12, 1e4  # single precision is used if the largest W_ii K_ii is between
+LEAF = 64  # LAPACK inverts triangles of up to twice this order at once
+BLOCK = 32  # size of the blocks in which a triangle is copied
 
 
 def in_single(K: np.ndarray) -> np.ndarray:
@@ -26,15 +27,16 @@ def in_single(K: np.ndarray) -> np.ndarray:
 
 
 def is_well_conditioned(K: np.ndarray, W: np.ndarray) -> bool:
-    """Tell whether B can be factorised in single precision for a step that is refined anyway.
+    """Tell whether single precision suffices to factorise B for a step that is refined afterwards.
 
-    The largest W_ii K_ii bounds its condition; sites with next to no precision divide by it.
+    The largest W_ii K_ii bounds the condition number of B. If it is almost zero, variances lose their digits,
+    since they are computed by a division by W.
     """
     return bool(FLAT < (W * np.diagonal(K)).max() < WELL)
 
 
 def cholesky_B(K: np.ndarray, S: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return the lower Cholesky factor of B = I + S K S (its upper triangle holds rubbish).
+    """Return the lower Cholesky factor of B = I + S K S (its upper triangle is not cleared).
 
     Parameters
     ----------
@@ -86,12 +88,12 @@ def log_det(L: np.ndarray) -> float:
 
 
 def inverse(L: np.ndarray) -> np.ndarray:
-    """Return the full symmetric matrix (L Lᵀ)⁻¹; the upper triangle of L may hold rubbish."""
+    """Return the full symmetric matrix (L Lᵀ)⁻¹; the upper triangle of L is not read."""
     return fill_upper(lower_inverse(L))
 
 
 def lower_inverse(L: np.ndarray) -> np.ndarray:
-    """Return (L Lᵀ)⁻¹ in the lower triangle (the upper one may hold rubbish)."""
+    """Return the lower triangle of (L Lᵀ)⁻¹ (the upper one is not cleared)."""
     out = empty(L.shape, L.dtype)
     out[...] = L
     _invert_triangle(out)
@@ -99,7 +101,7 @@ def lower_inverse(L: np.ndarray) -> np.ndarray:
 
 
 def gram_of_columns(X: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return the lower triangle of Xᵀ X for a lower triangular X (the upper one is that of X).
+    """Return the lower triangle of Xᵀ X for a lower triangular X; the upper triangle stays that of X.
 
     Parameters
     ----------
@@ -114,7 +116,7 @@ def gram_of_columns(X: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
 
 
 def triangular_inverse(L: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """Return L⁻¹, its upper triangle zero, whatever is in that of L.
+    """Return L⁻¹ with zeros above the diagonal; the upper triangle of L is not read.
 
     Parameters
     ----------
@@ -131,8 +133,8 @@ def triangular_inverse(L: np.ndarray, out: np.ndarray | None = None) -> np.ndarr
 def _invert_triangle(A: np.ndarray) -> None:
     """Overwrite the lower triangle of A with that of its inverse.
 
-    By halves: below the inverses of the two blocks on the diagonal lies −second⁻¹ corner first⁻¹. LAPACK's own routine
-    takes up to twice the time for large triangles.
+    Recursive: the two diagonal blocks are inverted, and the block below becomes −second⁻¹ corner first⁻¹. LAPACK's own
+    routine takes up to twice the time for large triangles.
     """
     half = len(A) // 2
     if half < LEAF:
@@ -147,7 +149,7 @@ def _invert_triangle(A: np.ndarray) -> None:
 
 @njit(cache=True, nogil=True)
 def _copy_lower(A, out):
-    """Write the lower triangle of A, and zeros above it."""
+    """Copy the lower triangle of A, with zeros above the diagonal."""
     for j in range(A.shape[0]):
         for i in range(j):
             out[i, j] = 0
@@ -163,7 +165,7 @@ def fill_upper(A: np.ndarray) -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def _mirror(A):
-    """Copy by blocks that stay in the cache."""
+    """Do it in blocks that fit into the processor's cache."""
     n = A.shape[0]
     for start in range(0, n, BLOCK):
         stop = min(start + BLOCK, n)
@@ -174,7 +176,7 @@ def _mirror(A):
 
 @njit(cache=True, nogil=True)
 def site_gradient(A, S, v, alpha, out):
-    """Write the lower triangle of −½ S A S + ½ (v αᵀ + α vᵀ), of that of A."""
+    """Write the lower triangle of −½ S A S + ½ (v αᵀ + α vᵀ), given that of A."""
     n = S.size
     for j in range(n):
         s, left, right = -0.5 * S[j], 0.5 * v[j], 0.5 * alpha[j]
@@ -183,7 +185,7 @@ def site_gradient(A, S, v, alpha, out):
 
 
 def symv(A: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return A x for a symmetric matrix of which the lower triangle is read."""
+    """Return A x for a symmetric matrix A; only its lower triangle is read."""
     return (blas.ssymv if A.dtype == np.float32 else blas.dsymv)(1.0, A, x, lower=1)
 
 
@@ -192,7 +194,7 @@ def posterior_diagonal(
 ) -> np.ndarray:
     """Return the posterior variances A_ii, A = (K⁻¹ + W)⁻¹, accurate for any W.
 
-    1 − W_ii A_ii = (B⁻¹)_ii gives A_ii without a further product, but loses its digits where
+    1 − W_ii A_ii = (B⁻¹)_ii gives A_ii without a further product, but is inaccurate where
     W_ii K_ii is small; there A_ii = K_ii − |L⁻¹ S k_i|² is used.
     """
     k, shrunk = np.diagonal(K), 1.0 - Binv_diagonal
@@ -204,9 +206,9 @@ def posterior_diagonal(
 
 
 def weighted_square(A: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Return the lower triangle of A diag(w) A for a symmetric A in full, weights of either sign.
+    """Return the lower triangle of A diag(w) A for a symmetric A; weights may be negative.
 
-    The columns of each sign make a symmetric product, at half the cost of a general one.
+    The columns of each sign are multiplied by BLAS' dsyrk, at half the cost of a general product.
     """
     out, room = empty(A.shape), empty(A.shape)
     beta = 0.0
@@ -222,7 +224,7 @@ def weighted_square(A: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def _scaled_columns(A, w, out):
-    """Write the columns √w_j A_j of positive weight one after another; return how many there are."""
+    """Write the columns √w_j A_j with positive weight one after another; return their number."""
     k = 0
     for j in range(w.size):
         if w[j] > 0:
@@ -239,7 +241,7 @@ def add_outer(A: np.ndarray, scale: float, u: np.ndarray, v: np.ndarray) -> np.n
 
 
 def inner(A: np.ndarray, B: np.ndarray) -> float:
-    """Return Σ A ∘ B without a product of their size."""
+    """Return Σ_ij A_ij B_ij without a temporary array."""
     if A.ndim == 1:
         return float(A @ B)
     if A.flags.f_contiguous and B.flags.f_contiguous:
@@ -250,9 +252,9 @@ def inner(A: np.ndarray, B: np.ndarray) -> float:
 
 
 def factor_psd(K: np.ndarray) -> np.ndarray:
-    """Return R with R Rᵀ = K for a positive semi-definite, possibly singular K: no jitter.
+    """Return R with R Rᵀ = K for a positive semi-definite K, which may be singular; no jitter.
 
-    The columns of R are as many as the numerical rank (pivoted Cholesky factorisation).
+    R has as many columns as the numerical rank of K (pivoted Cholesky factorisation).
     """
     C, pivots, rank, _ = lapack.dpstrf(np.array(K, order="F"), lower=1)
     R = np.empty((K.shape[0], rank))
@@ -305,7 +307,7 @@ class SiteCovariance:
 def conjugate_residuals(
     operator: Callable[[np.ndarray], np.ndarray], b: np.ndarray, rtol: float, max_products: int = 40
 ) -> np.ndarray:
-    """Return x with operator(x) = b, the residual below rtol·|b| (or as small as it gets).
+    """Return x with operator(x) = b, the residual below rtol·|b| (or as small as rounding allows).
 
     Generalised conjugate residuals: the iterates of GMRES, for operators whose symmetric part is definite.
 
@@ -326,7 +328,7 @@ def conjugate_residuals(
         if not np.inf > np.sqrt(residual @ residual) > target:
             break
         direction, image = residual, operator(residual)
-        for _ in range(2):  # Gram–Schmidt twice keeps the images orthogonal
+        for _ in range(2):  # Gram–Schmidt twice, against rounding errors
             overlap = images[:k] @ image
             image = image - overlap @ images[:k]
             direction = direction - overlap @ directions[:k]

@@ -1,11 +1,11 @@
-"""BLAS threads: one for small matrices, where handing work around costs more than the work."""
+"""Limits BLAS to one thread for small matrices, where several threads are slower."""
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
 
-SMALL = 400  # rows below which one thread is the fastest
+SMALL = 400  # below so many rows one thread is fastest
 
 
 @cache
@@ -14,7 +14,7 @@ def _blas() -> ThreadpoolController:
 
 
 def blas_threads(n: int) -> AbstractContextManager:
-    """Return a context in which matrices of order `n` are handled by the right number of threads."""
+    """Return a context that limits BLAS to one thread if matrices of order `n` are small."""
     if n >= SMALL or all(lib.num_threads == 1 for lib in _blas().lib_controllers):
-        return nullcontext()  # to ask costs a tenth of setting and restoring
+        return nullcontext()  # asking costs a tenth of setting
     return _blas().limit(limits=1)

@@ -1,8 +1,8 @@
-"""Memory of matrices that one evaluation after another uses.
+"""Memory for large matrices, reused from one evaluation to the next.
 
-The system hands out fresh memory page by page: for a few matrices of order 1000 that takes as long as factorising one
-of them. What an optimiser or a sampler evaluates is forgotten but for a few numbers, so that the next evaluation can
-work in the same matrices.
+The operating system provides new memory page by page: for a few matrices of order 1000 that takes as long as
+factorising one of them. An optimiser or sampler keeps only a few numbers of each evaluation, so the next evaluation
+can use the same matrices again.
 """
 
 from contextvars import ContextVar, Token
@@ -10,14 +10,14 @@ from contextvars import ContextVar, Token
 import numpy as np
 from numpy.typing import DTypeLike
 
-MOST = 8  # matrices of one size that are kept
-LEAST_ENTRIES = 2**14  # of a matrix that is worth keeping
+MOST = 8  # largest number of matrices kept of each size
+LEAST_ENTRIES = 2**14  # smaller matrices are not kept
 
 
 class Workspace:
-    """Matrices that are handed out anew each time the workspace is entered.
+    """Matrices that can be used again each time the workspace is entered.
 
-    Whoever enters it may keep no matrix that `empty` gave him after he has left it.
+    A matrix that `empty` returned inside the ``with`` block must not be used after it.
 
     Examples
     --------
@@ -36,29 +36,29 @@ class Workspace:
         self._before: list[Token] = []
 
     def __enter__(self) -> None:
-        """Hand out all matrices again, unless the workspace has been entered already."""
+        """Make all matrices available again, unless the workspace is entered already."""
         if not self._before:
             self._used.clear()
         self._before.append(_CURRENT.set(self))
 
     def __exit__(self, *_: object) -> None:
-        """Go back to where matrices came from before."""
+        """Make the previous workspace, or none, the current one again."""
         _CURRENT.reset(self._before.pop())
 
     def next(self, shape: tuple[int, int], dtype: DTypeLike) -> np.ndarray:
-        """Return a matrix that has not been handed out since the workspace was entered."""
+        """Return a matrix that is not in use since the workspace was entered."""
         key = shape, np.dtype(dtype)
         kept, used = self._kept.setdefault(key, []), self._used.get(key, 0)
         self._used[key] = used + 1
         if used < len(kept):
-            return kept[used].view()  # which may be made read-only
+            return kept[used].view()  # a view: callers may make it read-only
         new = np.empty(shape, dtype, order="F")
         if used < MOST:
             kept.append(new)
         return new.view()
 
     def __reduce__(self) -> tuple:
-        """Leave the memory behind when pickled or copied."""
+        """Pickle and copy as an empty workspace."""
         return Workspace, ()
 
 
@@ -66,6 +66,6 @@ _CURRENT: ContextVar[Workspace | None] = ContextVar("workspace", default=None)
 
 
 def empty(shape: tuple[int, int], dtype: DTypeLike = np.float64) -> np.ndarray:
-    """Return a Fortran-ordered matrix, of the workspace that is entered if there is one; anything may be in it."""
+    """Return an uninitialised Fortran-ordered matrix, from the current workspace if there is one."""
     workspace = _CURRENT.get() if shape[0] * shape[1] >= LEAST_ENTRIES else None
     return np.empty(shape, dtype, order="F") if workspace is None else workspace.next(shape, dtype)

@@ -1,4 +1,4 @@
-"""Links: the distributions that the noise may have, by name."""
+"""Links: the distributions of the noise on the latent function, by name."""
 
 from pmordinal.links.base import Interval, Link
 from pmordinal.links.cloglog import CLogLog
@@ -12,7 +12,7 @@ for _link in (Probit(), Logit(), CLogLog()):
 
 
 def get_link(link: str | Link) -> Link:
-    """Return the link of that name; a link itself passes through.
+    """Return the link of that name; a `Link` is returned as it is.
 
     Examples
     --------

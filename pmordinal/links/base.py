@@ -1,4 +1,4 @@
-"""What a link is: the noise's distribution, and the log-probability of an interval under it.
+"""The class `Link`: a distribution of the noise, with the log-probability of an interval under it.
 
 A datum of class k has the likelihood P(b_k < f + s·e ≤ b_{k+1}) = F(hi) − F(lo) with
 lo = (b_k − f)/s and hi = (b_{k+1} − f)/s [CG2005]; F is the distribution function of the noise e,
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 type FloatArray = NDArray[np.float64]
 type Triple = tuple[FloatArray, FloatArray, FloatArray]
 
-#: Stands for an infinite end: its square is finite and every density there is exactly zero, so
+#: Replaces an infinite end: its square is finite and every density there is exactly zero, so
 #: that "0 · end" is 0 and not NaN.
 FAR = 1e150
 
@@ -67,7 +67,7 @@ class Interval:
 
 
 class Link(ABC):
-    """Distribution of the noise, by the name of the link that is its inverse.
+    """Distribution of the noise, named after the link function, the inverse of its cdf.
 
     To add a link, write a file with one subclass and name it in ``links/__init__.py``; the contract
     tests then find it.
@@ -77,7 +77,7 @@ class Link(ABC):
     name: ClassVar[str]
     #: Standard deviation of the noise in its own units.
     noise_sd: ClassVar[float]
-    #: Whether noise plus N(0, λ) is the same family at scale² s² + λ.
+    #: Whether noise of scale s plus N(0, λ) has the same distribution with scale² s² + λ.
     closed_form_smoothing: ClassVar[bool] = False
 
     @abstractmethod
@@ -99,7 +99,7 @@ class Link(ABC):
         """
 
     def log_interval(self, lo: ArrayLike, hi: ArrayLike, width: ArrayLike) -> FloatArray:
-        """Return `log_prob` of `interval` alone; links override it where that is much faster."""
+        """Return only the `log_prob` of `interval`; links override it if that is much faster."""
         return self.interval(lo, hi, width).log_prob
 
     def latent_terms(
@@ -127,7 +127,7 @@ class Link(ABC):
         s: FloatArray = np.sqrt(s2)
         s3 = s * s2
         width = (upper - lower) / s
-        with np.errstate(over="ignore"):  # e^700 under cloglog noise, over s⁴: infinite, rightly
+        with np.errstate(over="ignore"):  # cloglog: e^700/s⁴ is infinite, correctly
             q = self.interval((lower - f) / s, (upper - f) / s, width)
             return [
                 q.log_prob,
@@ -146,7 +146,7 @@ class Link(ABC):
     def latent_function(
         self, lower: FloatArray, upper: FloatArray, noise: float
     ) -> Callable[[FloatArray, FloatArray], Iterable[FloatArray]]:
-        """Return `latent_terms` as a function of f and var, for intervals that stay."""
+        """Return `latent_terms` as a function of f and var, for fixed intervals."""
         return lambda f, var: self.latent_terms(lower, upper, f, noise, var)
 
     @abstractmethod
@@ -178,12 +178,12 @@ class Link(ABC):
         """Return independent draws of the noise."""
 
     def __repr__(self) -> str:
-        """Return the expression that makes this link."""
+        """Return the Python expression that creates this link."""
         return f"{type(self).__name__}()"
 
 
 def outward_ends(lo: ArrayLike, hi: ArrayLike, width: ArrayLike) -> FloatArray:
-    """Return z = (hi, −lo) as the two rows of one array of the broadcast shape, infinities cut.
+    """Return z = (hi, −lo) as the two rows of one array of the broadcast shape; infinities become large numbers.
 
     Measured outwards the ends have the same formulas under symmetric noise, and the reflection
     e → −e swaps the rows.
@@ -195,7 +195,7 @@ def outward_ends(lo: ArrayLike, hi: ArrayLike, width: ArrayLike) -> FloatArray:
      [1.e+000 1.e+150]]
     """
     shape = np.shape(lo)
-    if np.shape(hi) != shape or np.shape(width) != shape:  # broadcast_shapes costs five additions
+    if np.shape(hi) != shape or np.shape(width) != shape:  # broadcast_shapes is slow
         shape = np.broadcast_shapes(shape, np.shape(hi), np.shape(width))
     z = np.empty((2, *shape))
     np.minimum(hi, FAR, out=z[0, ...])
@@ -211,6 +211,6 @@ def log1mexp(w: FloatArray) -> FloatArray:
     >>> print(log1mexp(np.array([1e-20, 50.0])))
     [-4.60517019e+01 -1.92874985e-22]
     """
-    # The unused side is kept away from log(0): mask arguments, not results.
+    # Mask the arguments, not the results, so that the unused branch takes no log(0).
     wide = np.log1p(-np.exp(-np.maximum(w, 0.5)))
     return np.where(w < math.log(2), np.log(-np.expm1(-w)), wide)

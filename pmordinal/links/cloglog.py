@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 
 from pmordinal.links.base import FAR, FloatArray, Interval, Link, log1mexp
 
-#: Ends are cut here inside the exponential only: e^700 times 700 is still finite. The exact L at a
-#: lower end of 710 is below the least double.
+#: Ends are limited to this inside the exponential only: e^700 times 700 is still finite. The exact L
+#: at a lower end of 710 is below the smallest double.
 _LARGEST = 700.0
 #: All functions of D are exactly zero from here on.
 _D_MAX = 750.0
@@ -28,7 +28,7 @@ _D_SMALL = 0.1
 
 
 class CLogLog(Link):
-    """Gumbel-minimum noise, of mean −0.577 and the long tail on the left.
+    """Gumbel-minimum noise: its mean is −0.577 and its long tail is on the left.
 
     Examples
     --------
@@ -85,12 +85,12 @@ class CLogLog(Link):
 
     def quantile(self, p: ArrayLike) -> FloatArray:
         """Return log(−log(1 − p))."""
-        with np.errstate(divide="ignore"):  # the ends of the support are infinite, rightly
+        with np.errstate(divide="ignore"):  # quantiles of 0 and 1 are infinite
             return np.log(-np.log1p(-np.asarray(p, dtype=float)))
 
     def upper_quantile(self, p: ArrayLike) -> FloatArray:
         """Return log(−log p)."""
-        with np.errstate(divide="ignore"):  # the ends of the support are infinite, rightly
+        with np.errstate(divide="ignore"):  # quantiles of 0 and 1 are infinite
             return np.log(-np.log(np.asarray(p, dtype=float)))
 
     def score(self, z: ArrayLike) -> FloatArray:

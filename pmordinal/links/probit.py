@@ -1,4 +1,4 @@
-"""Gaussian noise: F = Φ.
+"""Gaussian noise: F = Φ, the standard normal cdf.
 
 The derivatives of L in the shift are the cumulants of e ~ N(0, 1) truncated to (lo, hi): slope m,
 1 − curvature = V the variance, then κ3 and κ4. No formula serves everywhere:
@@ -188,7 +188,7 @@ def _log_far_tail(z):
 
 
 def _evaluate(*given: ArrayLike) -> FloatArray:
-    """Return what `fill_rows` makes of lower, upper, width, f, noise and var, which broadcast."""
+    """Return the rows of `fill_rows` for lower, upper, width, f, noise and var, which broadcast."""
     shape = np.broadcast(*given).shape
     arguments = np.empty((len(given), *shape))
     for i, values in enumerate(given):
@@ -199,7 +199,7 @@ def _evaluate(*given: ArrayLike) -> FloatArray:
 
 
 def arguments_of(lower: FloatArray, upper: FloatArray, noise: float) -> FloatArray:
-    """Return the arguments of `fill_rows` for intervals and noise; f and var are left to be written."""
+    """Return the arguments of `fill_rows` for intervals and noise; f and var are to be filled in."""
     arguments = np.empty((6, lower.size))
     arguments[0], arguments[1], arguments[4] = lower, upper, noise
     np.subtract(upper, lower, out=arguments[2])
@@ -208,7 +208,7 @@ def arguments_of(lower: FloatArray, upper: FloatArray, noise: float) -> FloatArr
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def fill_rows(arguments, out):
-    """Write the rows of `Link.latent_terms` and, below them, the variance of the noise.
+    """Write the rows of `Link.latent_terms` and a last one, the variance of the noise in the interval.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def fill_rows(arguments, out):
         noise2 = noise * noise
         s2 = noise2 + var
         s = math.sqrt(s2)
-        hi, lo = min((upper - f) / s, FAR), min((f - lower) / s, FAR)  # measured outwards
+        hi, lo = min((upper - f) / s, FAR), min((f - lower) / s, FAR)  # pointing outwards
         w = width / s
         if min(hi, lo) < -_TAIL or w < _NARROW:
             L, m, r1, r2, d1, d2, V, k3, k4 = _quadrature(hi, lo, w)
@@ -231,7 +231,7 @@ def fill_rows(arguments, out):
             c1, c2 = a1 * d1 - r1 * V, a2 * d2 - r2 * V
         else:
             beyond1, beyond2 = 0.5 * math.erfc(hi * _SQRT_HALF), 0.5 * math.erfc(lo * _SQRT_HALF)
-            L = math.log1p(-(beyond1 + beyond2))  # not log(P), which rounds to zero
+            L = math.log1p(-(beyond1 + beyond2))  # log(P) would round to zero
             P = 0.5 * math.erfc(-min(hi, lo) * _SQRT_HALF) - min(beyond1, beyond2)
             r1 = math.exp(-0.5 * hi * hi) * _INV_SQRT_2PI / P
             r2 = math.exp(-0.5 * lo * lo) * _INV_SQRT_2PI / P
@@ -253,7 +253,7 @@ def fill_rows(arguments, out):
         out[11, i] = share * (m * m - curvature)
         out[12, i] = share * (m * (V - curvature) + k3 - m) / s
         out[13, i] = share * (2.0 * (m * k3 + (1.0 - V) * curvature) + k4) / s2
-        out[14, i] = (noise2 + var * V) / s2  # 1 − λ(1 − V)/(s² + λ) without the difference
+        out[14, i] = (noise2 + var * V) / s2  # 1 − λ(1 − V)/(s² + λ), without cancellation
         out[15, i] = V
 
 

@@ -1,1 +1,1 @@
-"""PyMC models: the likelihood as a distribution, priors, Gaussian processes, and factories of whole models."""
+"""PyMC models: the ordinal likelihood as a distribution, priors, Gaussian processes, and whole models."""

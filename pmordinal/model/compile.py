@@ -1,8 +1,8 @@
-"""PyTensor graphs of a few numbers, run by NumPy without compilation.
+"""Runs PyTensor graphs of a few numbers in NumPy, without compilation.
 
-Hyperparameters, their priors and their transforms make a graph of a hundred operations on numbers and short
-vectors: to compile it takes seconds, PyTensor's own interpreter a millisecond a run, and NumPy's functions, called
-one after the other, less than a tenth of that.
+Hyperparameters, their priors and their transforms are a graph of about a hundred operations on numbers and short
+vectors. Compiling it takes seconds. PyTensor's own interpreter takes a millisecond for each run; calling NumPy's
+functions one after the other takes less than a tenth of that.
 """
 
 import operator
@@ -25,11 +25,11 @@ from pytensor.tensor.subtensor import IncSubtensor, Subtensor, unflatten_index_v
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.utils import import_func_from_string
 
-DEFAULT = ("Mode", "auto")  # PyTensor's mode and linker where users have not chosen any
+DEFAULT = ("Mode", "auto")  # PyTensor's mode and linker if users have not chosen any
 
 type Function = Callable[..., Any]
 
-# On numbers these take a tenth of the time of NumPy's functions, and on arrays they are the same.
+# On numbers these take a tenth of the time of NumPy's functions; on arrays they do the same.
 OPERATORS: dict[str, Function] = {
     "add": operator.add,
     "subtract": operator.sub,
@@ -41,22 +41,22 @@ OPERATORS: dict[str, Function] = {
     "less": operator.lt,
     "less_equal": operator.le,
     "square": lambda x: x * x,
-    "softplus": lambda x: np.logaddexp(0.0, x),  # by a name of ours
+    "softplus": lambda x: np.logaddexp(0.0, x),  # our own name
 }
-# What PyTensor does not know to be in NumPy: name, number of inputs and of outputs.
+# Ops for which PyTensor gives no NumPy function: our name for it, number of inputs and of outputs.
 NAMED = {Softplus: ("softplus", 1, 1)}
 
 
 class NumpyLinker(JITLinker):
     """Turns a graph into a Python function that calls NumPy.
 
-    Inside it, an array known to have one entry is a number, however many axes it has: it broadcasts all the same.
+    Inside it, an array known to have one entry is a plain number, whatever its number of axes.
     """
 
     incompatible_rewrites = ("cxx_only", "BlasOpt", "fusion", "inplace")
 
     def fgraph_convert(self, fgraph, order, storage_map, **_):
-        """Return the function; what overflows in it is seen in its results."""
+        """Return the function; it gives no warnings of overflow, as the results show it."""
         if not fgraph.outputs:
             return lambda *_: None
         run = fgraph_to_python(
@@ -71,11 +71,11 @@ class NumpyLinker(JITLinker):
         return quietly
 
     def create_thunk_inputs(self, storage_map):
-        """Return where the inputs are kept."""
+        """Return the storage cells of the inputs."""
         return [storage_map[v] for v in self.fgraph.inputs]
 
     def jit_compile(self, fn):
-        """Return the function as it is."""
+        """Return the function unchanged."""
         return fn
 
 
@@ -83,10 +83,10 @@ OFTEN = Mode(linker=NumpyLinker(), optimizer="fast_run")
 
 
 class SmallModel(pm.Model):
-    """A model whose log density is a graph of a few numbers around one large operation.
+    """A model whose log density is a small graph of numbers around one large operation.
 
-    Its functions are interpreted unless a mode is asked for, by the argument or by PyTensor's configuration: the
-    first draw of a sampler then need not wait for a compiler.
+    Its functions run in NumPy unless another mode is set, by an argument or in PyTensor's configuration. So the
+    first draw of a sampler need not wait for a compiler.
     """
 
     def compile_fn(self, outs, *, mode=None, **kwargs):
@@ -108,14 +108,14 @@ def _is_number(kind) -> bool:
 
 
 def _inside(kind) -> Function | None:
-    """Return what makes of a value that which the function has: of an array of one entry a number."""
+    """Return how to convert an input of this type: an array of one entry to a number, others not (None)."""
     return (lambda x: x.reshape(())[()]) if _is_number(kind) else None
 
 
 def _outside(kind) -> Function | None:
-    """Return what makes of a value that which PyTensor has, an array of its type."""
+    """Return how to convert a result to an array of this type; None if it is one already."""
     if not _is_number(kind):
-        return None  # it is one
+        return None  # it is an array already
     shape, dtype = kind.shape, kind.dtype
     return lambda x: np.full(shape, x, dtype)
 
@@ -134,7 +134,7 @@ def _converter(how: Callable[[Any], Function | None], variables) -> Callable[[An
 
 
 def _stored(value, variable=None, **_):
-    """Return the value of a constant or of a shared variable as the function has it."""
+    """Return the converted value of a constant or of a shared variable."""
     convert = None if variable is None or value is None else _inside(variable.type)
     return value if convert is None else convert(value)
 
@@ -147,7 +147,7 @@ def _perform(op, node: Apply) -> Function:
     """Return a function that runs the Op's own Python code."""
     leave, enter = _converter(_outside, node.inputs), _converter(_inside, node.outputs)
     count = len(node.outputs)
-    if isinstance(op, _NoPythonOp):  # such as a condition, which is lazy elsewhere
+    if isinstance(op, _NoPythonOp):  # such as ifelse
         perform = _thunk(op)
     else:
         op.prepare_node(node, None, None, "py")
@@ -163,7 +163,7 @@ def _perform(op, node: Apply) -> Function:
 
 
 def _thunk(op) -> Function:
-    """Return what stands for the `perform` of an Op that has only a thunk; all its inputs are there."""
+    """Return a replacement for `perform`, for an Op that has only a thunk."""
 
     def perform(node, inputs, cells):
         storage = {v: [x] for v, x in zip(node.inputs, inputs, strict=True)}
@@ -176,14 +176,14 @@ def _thunk(op) -> Function:
 
 @singledispatch
 def _numpy(op, node: Apply) -> Function | None:
-    """Return the NumPy function that an Op stands for; None if that is not plain."""
+    """Return a NumPy function that does the same as the Op; None if there is no simple one."""
     return None
 
 
 @_numpy.register
 def _(op: Elemwise, node: Apply) -> Function | None:
     specification = op.nfunc_spec or NAMED.get(type(op.scalar_op))
-    # Of unknown lengths one might be broadcast where PyTensor would refuse to.
+    # NumPy might broadcast arrays of unknown lengths where PyTensor would raise.
     if specification is None or any(None in v.type.shape for v in node.inputs):
         return None
     name, arity, _ = specification
@@ -202,7 +202,7 @@ def _(op: Elemwise, node: Apply) -> Function | None:
 
 
 def _repeated(binary: Function) -> Function:
-    """Return a function of several values that joins them by one of two."""
+    """Return a function of several values that applies a function of two values repeatedly."""
 
     def join(first, second, *others):
         first = binary(first, second)
@@ -214,7 +214,7 @@ def _repeated(binary: Function) -> Function:
 
 
 def _choice(node: Apply) -> Function | None:
-    """Return the choice between two values by one condition."""
+    """Return a function that chooses one of two values by a single condition."""
     condition, *values = node.inputs
     out = node.outputs[0].type
     if not _is_number(condition.type):
@@ -234,7 +234,7 @@ def _choice(node: Apply) -> Function | None:
             return yes if first is None else first
         return no if second is None else second
 
-    # A result must not share its memory with what it was chosen from.
+    # A result must not share memory with the inputs.
     return choose if _is_number(out) else lambda *inputs: choose(*inputs).copy()
 
 
@@ -243,7 +243,7 @@ def _(op: DimShuffle, node: Apply) -> Function | None:
     if _is_number(node.inputs[0].type):
         return lambda x: x
     if any(node.inputs[0].type.shape[axis] != 1 for axis in op.drop):
-        return None  # PyTensor would refuse
+        return None  # PyTensor would raise
     order = [*op.shuffle, *op.drop]
     kept = (None if axis == "x" else slice(None) for axis in op.new_order)
     index = (*kept, *(0 for _ in op.drop))
@@ -289,7 +289,7 @@ def _(op: IncSubtensor, node: Apply) -> Function | None:
 
 
 def _fixed_index(op: Subtensor | IncSubtensor, x, indices) -> tuple | None:
-    """Return the index into an array; None if it is not known before, or if the array is a number."""
+    """Return the index into an array; None if it is not constant, or if the array is a number."""
     if not all(isinstance(v, Constant) for v in indices) or _is_number(x.type):
         return None
     return tuple(unflatten_index_variables([v.data.item() for v in indices], op.idx_list))

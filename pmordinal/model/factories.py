@@ -1,4 +1,4 @@
-"""Factories: a whole PyMC model in one call."""
+"""`gp_model` and `linear_model`: a whole PyMC model in one call."""
 
 import numpy as np
 import pymc as pm
@@ -40,7 +40,7 @@ def gp_model(
     thresholds_by: str | None = None,
     standardize: bool | None = None,
 ) -> pm.Model:
-    """Return a PyMC model of ordinal labels given by a Gaussian process.
+    """Return a PyMC model of ordinal labels with a Gaussian-process predictor.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def gp_model(
     link : {"probit", "logit", "cloglog"}
         Distribution of the noise.
     objective : str, optional
-        What stands for the log probability of `y`; default is the engine's evidence.
+        The engine's objective that is used as log probability of `y`; default is its evidence.
     categories : sequence, optional
         All labels in order, the unobserved ones included.
     unlabeled : DataFrame or array_like, optional
@@ -206,7 +206,7 @@ def linear_model(
 
 
 def is_own(cov_func) -> bool:
-    """Tell whether the covariance is the user's, complete with its parameters."""
+    """Tell whether the user passed a covariance with its parameters, rather than a class or None."""
     kind = cov_func if isinstance(cov_func, type) else type(cov_func)
     if cov_func is not None and not issubclass(kind, pm.gp.cov.BaseCovariance):
         raise TypeError(
@@ -217,7 +217,7 @@ def is_own(cov_func) -> bool:
 
 
 def covariance(cov_func, d: int, ard: bool, lengthscale):
-    """Return the user's covariance as it is, or one of that class with the length-scale's prior."""
+    """Return the user's covariance unchanged, or one of that class with a prior on the length-scale."""
     if is_own(cov_func):
         if lengthscale is not None:
             raise ValueError("lengthscale belongs to the default covariance; yours has its own")
@@ -240,19 +240,19 @@ def covariance(cov_func, d: int, ard: bool, lengthscale):
 
 
 def scaled(cov, amplitude):
-    """Return the covariance times the squared amplitude; itself where that is one."""
+    """Return the covariance times the squared amplitude; unchanged if that is one."""
     if isinstance(amplitude, pt.TensorConstant) and float(amplitude.data) == 1.0:
         return cov
     return amplitude**2 * cov
 
 
 def noise_variable(noise, width: float = 1.5):
-    """Return the noise, by default with a LogNormal prior of that width."""
+    """Return the noise, by default a variable with a LogNormal prior of that width."""
     return variable("noise", pm.LogNormal.dist(-1.0, width) if noise is None else noise)
 
 
 def threshold_variable(thresholds, n_classes: int, scale, link, unit=1.0):
-    """Return the thresholds, by default uniform over the simplex at that scale."""
+    """Return the thresholds, by default with uniform class probabilities for a latent function of that scale."""
     if thresholds is None:
         options = {"scale": scale, "unit": unit, "link": link, "dims": "threshold"}
         return threshold_prior("thresholds", n_classes, **options)
@@ -262,7 +262,7 @@ def threshold_variable(thresholds, n_classes: int, scale, link, unit=1.0):
 
 
 def row_thresholds(thresholds, labels: Labels, scale, link, by=None, members=None):
-    """Return the population's thresholds and those of each labelled row: one vector, or by group."""
+    """Return the common thresholds, and those of the labelled rows: the same, or one vector for each row."""
     if by is None:
         b = threshold_variable(thresholds, labels.n_classes, scale, link)
         return b, b
@@ -276,7 +276,7 @@ def row_thresholds(thresholds, labels: Labels, scale, link, by=None, members=Non
 
 
 def variable(name: str, value, dims: str | None = None):
-    """Return a number as a constant, a distribution as a new variable, a variable as it is."""
+    """Return a number as a constant, a distribution as a new variable of the model, a variable unchanged."""
     model = pm.modelcontext(None)
     if not isinstance(value, pt.TensorVariable):
         array = checks.finite_array(name, value, ndim=NDIM.get(name))
@@ -293,6 +293,6 @@ def variable(name: str, value, dims: str | None = None):
 
 
 def is_new(value) -> bool:
-    """Tell whether a variable is a distribution that the model on the stack has not got yet."""
+    """Tell whether a variable is a distribution that is not yet in the current model."""
     is_distribution = value.owner is not None and is_random(value.owner.op)
     return is_distribution and value.name not in pm.modelcontext(None).named_vars

@@ -1,9 +1,9 @@
-"""Amplitude and noise of a regression on labels, in coordinates that suit a sampler [PLSOR].
+"""Priors of amplitude and noise for the engine PLSOR, in coordinates that suit a sampler.
 
-Labels have white noise of variance σ_n² = amplitude² share, and their predictions are cut with a width s, the noise. A
-prediction shows s² + σ_n² and hardly which of the two it is: in log amplitude and log s the posterior is a ridge that
-turns by a right angle where they are equal. In the total noise and the ratio of its parts, both by their logarithms,
-it is straight.
+Labels have white noise of variance σ_n² = amplitude² share, and their predictions are cut with noise of scale s.
+The data determine the sum s² + σ_n² well, but hardly its two parts. So in log amplitude and log s the posterior is a
+ridge that turns by a right angle where they are equal. In the logarithms of the total noise and of the ratio of its
+parts it is straight.
 """
 
 from collections.abc import Mapping
@@ -22,19 +22,19 @@ PARTS = ("amplitude", "noise")
 
 
 def label_scales(means, widths, share):
-    """Add an amplitude and a noise with independent LogNormal priors to the model on the stack.
+    """Add an amplitude and a noise with independent LogNormal priors to the current model.
 
     Parameters
     ----------
     means, widths : sequence of float, shape (2,)
-        Of the logarithms of amplitude and noise.
+        Means and standard deviations of the logarithms of amplitude and noise.
     share : TensorVariable
         Share of amplitude² that is white noise.
 
     Returns
     -------
     amplitude, noise : TensorVariable
-        Named so; the variable that is sampled, ``scales``, has both.
+        Deterministic variables of these names; the sampled variable, ``scales``, has both.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def label_scales(means, widths, share):
 
 @dataclass(frozen=True)
 class ScalesLaw(Law):
-    """Independent LogNormal amplitude and noise, given means and widths of their logarithms, and the share."""
+    """The prior of the vector of amplitude and noise: independent LogNormal distributions."""
 
     name = "LabelScales"
     signature = "(k),(k),()->(k)"
@@ -62,7 +62,7 @@ class ScalesLaw(Law):
 
     def logp(self, value, means, widths, share):
         """Return the sum of their log densities."""
-        # by parts: of a vector's entries the interpreter makes numbers
+        # entry by entry: single numbers are fastest in `model.compile`
         parts = ((pt.log(value[..., k]), means[..., k], widths[..., k]) for k in range(2))
         return sum(
             -0.5 * ((log - mean) / width) ** 2 - log - pt.log(np.sqrt(2.0 * np.pi) * width)
@@ -75,11 +75,11 @@ class ScalesLaw(Law):
 
 
 def gathered(model: pm.Model, values: dict, defaults: Mapping) -> dict:
-    """Return values of a model's variables, those of amplitude and noise in the vector that has them."""
+    """Return values by variable; amplitude and noise are put into the vector ``scales`` that holds them."""
     for rv in model.free_RVs:
         if not isinstance(model.rvs_to_transforms[rv], TotalNoise):
             continue
-        names = [rv.name.removesuffix(NAME) + part for part in PARTS]  # a model may have a name
+        names = [rv.name.removesuffix(NAME) + part for part in PARTS]  # with the model's prefix
         if any(name in values for name in names):
             default = values.get(rv.name, defaults[NAME])
             both = [values.get(name, default[k]) for k, name in enumerate(names)]
@@ -90,7 +90,7 @@ def gathered(model: pm.Model, values: dict, defaults: Mapping) -> dict:
 class TotalNoise(Transform):
     """Amplitude and noise as log √(s² + σ_n²) and log s/σ_n.
 
-    Their volume element is that of the logarithms of the two, so that a mode is the same one.
+    The Jacobian is that of log amplitude and log noise, so that modes are the same as in these.
     """
 
     name = "total"

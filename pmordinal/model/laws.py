@@ -1,8 +1,8 @@
-"""Random variables by their law: how they are drawn, and their log density.
+"""Custom random variables: a `Law` says how one is drawn and what its log density is.
 
-``pm.CustomDist`` makes a class for each variable and enters it, with all that its functions refer to, into tables that
-last as long as the process: the data of every model ever built. Here there is one class for all of them. Laws that
-know data do so by an Op, which does not hold them (`pmordinal.model.ops.problem_op`); the variable does.
+``pm.CustomDist`` creates a class for each variable and registers it, with all that its functions refer to, for as long
+as the process lasts. That would keep the data of every model ever built. Here all variables share one class. A law
+that depends on data refers to an Op that does not own them (`pmordinal.model.ops.problem_op`); the variable does.
 """
 
 import pymc as pm
@@ -24,17 +24,17 @@ from pmordinal.model.ops.problem_op import ProblemOp, hold
 class Law:
     """Distribution of a random variable, given its parameters.
 
-    Laws are compared: those that know something are frozen dataclasses with that in their fields. Of data they know an
+    Laws are compared with each other, so a law with settings is a frozen dataclass. A law that depends on data has an
     Op, `of`, and never the data themselves.
 
     Attributes
     ----------
     name : str
-        What printed models call it.
+        Name of the distribution in printed models.
     signature : str
         Core dimensions of the parameters and of the variable, as in NumPy's gufuncs.
     of : ProblemOp, optional
-        Op that knows the data.
+        Op that gives access to the data.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Law:
     of: ProblemOp | None = None
 
     def draw(self, *parameters, size):
-        """Return a random graph of the variable; `size` is None or the leading dimensions."""
+        """Return an expression of a random draw; `size` is None or the leading dimensions."""
         raise NotImplementedError
 
     def logp(self, value, *parameters):
@@ -50,7 +50,7 @@ class Law:
         raise NotImplementedError
 
     def support_point(self, rv, size, *parameters):
-        """Return where a sampler may start; None is a draw with all that is random at its own."""
+        """Return a starting point for samplers; None for PyMC's default, from those of the variables in `draw`."""
         return None
 
 
@@ -69,24 +69,24 @@ class LawRV(CustomSymbolicDistRV):
         return super().__eq__(other) and self.law == other.law
 
     def __hash__(self):
-        """Go with `__eq__`."""
+        """Return a hash that is equal for equal variables."""
         return hash((super().__hash__(), self.law))
 
     def make_node(self, *inputs):
-        """Return a node that holds the data."""
+        """Return a node that keeps the data alive."""
         node = super().make_node(*inputs)
         return node if self.law.of is None else hold(node, self.law.of.problem)
 
     @classmethod
     def rv_op(cls, *parameters, law: Law, size=None, rng=None):
-        """Return a variable."""
+        """Return a random variable of this law."""
         size = normalize_size_param(size)
         inner_size = size if isinstance(size, Constant) and size.data is None else size.type()
         inner = [p.type() for p in parameters]
         message = "a law draws from .dist() variables, it adds none to the model"
         with new_or_existing_block_model_access(error_msg_on_access=message):
             drawn = law.draw(*inner, size=inner_size)
-        if drawn.type.dtype.startswith("float"):  # inside, all is computed in double precision
+        if drawn.type.dtype.startswith("float"):  # drawn in double precision
             drawn = pt.cast(drawn, config.floatX)
         updates = collect_default_updates(inputs=[inner_size, *inner], outputs=(drawn,))
         rngs = list(updates)
@@ -132,7 +132,7 @@ def _parameters(inputs) -> list:
 
 
 class ByLaw(pm.Distribution):
-    """Adds a variable with a `Law` to the model on the stack: ``ByLaw(name, law, *parameters)``."""
+    """Adds a variable with a `Law` to the current model: ``ByLaw(name, law, *parameters)``."""
 
     rv_type = LawRV
     rv_op = LawRV.rv_op

@@ -1,4 +1,4 @@
-"""A Gaussian process with ordinal labels, its latent function integrated out by an engine."""
+"""`MarginalOrdinal`: a Gaussian process with ordinal labels; an engine integrates the latent function out."""
 
 from dataclasses import dataclass
 
@@ -101,13 +101,13 @@ class MarginalOrdinal:
         categories : sequence, optional
             All labels in order, the unobserved ones included.
         objective : str, optional
-            What stands for the log probability of `y`; default is the engine's first, the evidence.
+            The engine's objective that is used as log probability of `y`; default is its first, the evidence.
         unlabeled : DataFrame or array_like, shape (m, d), optional
             Further rows without a label.
         features : Features, optional
             How `X` becomes rows; learned from `X` if not given.
         start : dict, optional
-            Where `fit` starts, by variable name; thresholds and noise have the papers' start.
+            Values that `fit` starts from, by variable name; by default those of the papers.
         **kwargs
             For the variable, such as `dims`.
 
@@ -169,9 +169,9 @@ class MarginalOrdinal:
 
 
 def check_thresholds(thresholds, n_classes: int) -> None:
-    """Raise where it is known that thresholds are not a vector with one entry less than there are classes."""
+    """Raise if the shape of the thresholds is known and is not one entry less than there are classes."""
     shape = thresholds.type.shape
-    if is_data(thresholds):  # the type of pm.Data leaves lengths open
+    if is_data(thresholds):  # pm.Data has no fixed length
         shape = tuple(thresholds.shape.eval(mode="FAST_COMPILE").tolist())
     if shape not in ((None,), (n_classes - 1,)):
         raise ValueError(
@@ -181,7 +181,7 @@ def check_thresholds(thresholds, n_classes: int) -> None:
 
 
 def _scale_is_free(kernel: Kernel, thresholds, noise) -> bool:
-    """Tell whether amplitude, noise and thresholds can be scaled together; refuse it if improper."""
+    """Tell whether amplitude, noise and thresholds are all free; raise if a prior of them is improper."""
     parts = [
         [v for v in ancestors(variables) if v.owner and is_random(v.owner.op)]
         for variables in (list(kernel.scale), [noise], [thresholds])
@@ -199,7 +199,7 @@ def _scale_is_free(kernel: Kernel, thresholds, noise) -> bool:
 
 
 def check_model(model) -> pm.Model:
-    """Return the model if it is one."""
+    """Return the model; raise a TypeError if it is no PyMC model."""
     if not isinstance(model, pm.Model):
         raise TypeError(
             f"model must be a pm.Model, such as pmo.gp_model(X, y) returns, got {got(model)}"
@@ -214,9 +214,9 @@ def is_random(op) -> bool:
 
 @dataclass(frozen=True)
 class EvidenceLaw(Law):
-    """The law of the labels of all rows together, the latent function integrated out.
+    """The joint distribution of all labels, with the latent function integrated out.
 
-    Its parameters are those of the kernel, the thresholds, the noise and a vector that lends its length to the draws.
+    Its parameters are those of the kernel, the thresholds, the noise, and a vector as long as the draws.
     """
 
     name = "MarginalOrdinal"

@@ -1,10 +1,10 @@
-"""Where an engine starts: its solution at new parameters, predicted from those that it has found.
+"""Warm starts: predicts an engine's solution at new parameters from earlier ones, and keeps results.
 
-A sampler asks for thousands of solutions, smooth functions of a few parameters. A Gaussian process through some
-hundred of them (kriging) predicts the next one to three digits, where the last one has none.
+A sampler needs thousands of solutions, which are smooth functions of a few parameters. A Gaussian process fitted to a
+hundred or more of them (kriging) predicts the next one to about three digits.
 
-What is found from a predicted start depends, in its last digits, on what was found before. So that a seed gives the
-same draws again whatever runs beside a chain, each chain has a memory of its own.
+The last digits of a solution depend on where the engine started, and so on earlier solutions. A seed must give the
+same draws whatever runs beside a chain, so each chain has its own memory.
 """
 
 import os
@@ -19,24 +19,24 @@ from pmordinal.engines import Engine
 from pmordinal.linalg.workspace import Workspace
 from pmordinal.posterior import Start
 
-MOST = 240  # solutions kept
-BATCH = 40  # new ones that are worth a new fit
+MOST = 240  # largest number of solutions kept
+BATCH = 40  # the process is fitted again after so many new solutions
 RANGE = 3.0  # length-scale of the process, in standard deviations of the parameters
-NUGGET = 1e-8  # what is added to a variance of one
-LARGEST = 10_000  # numbers of a solution, above which it is too large to keep hundreds
-MANY = 100  # parameters, above which there is nothing to predict from
-FAR = 3.0  # distance to the nearest solution, in standard deviations, from which none is trusted
-KEPT = 1024  # results, more than the steps of a trajectory
-LONGEST = 8000  # bytes of parameters, above which results are too large to keep
-FIRST = 16  # evaluations of a chain without memory, no fewer than the chains that may be told apart
-CHAINS = 64  # threads whose memories are kept
+NUGGET = 1e-8  # added to the variance of one
+LARGEST = 10_000  # larger solutions, in numbers, are not kept
+MANY = 100  # with more parameters there is no prediction
+FAR = 3.0  # no prediction if the nearest solution is farther away, in standard deviations
+KEPT = 1024  # largest number of results kept: more than the steps of a trajectory
+LONGEST = 8000  # results with more bytes of parameters are not kept
+FIRST = 16  # a chain's first evaluations use no memory; up to so many chains are recognised
+CHAINS = 64  # largest number of threads whose memories are kept
 SELECTING = threading.Lock()
 
 
 class Starts:
-    """Solutions of one problem, and the process through them.
+    """Earlier solutions of one problem, and a Gaussian process that predicts the next.
 
-    Only those that a prediction had missed are kept: where it is good, nothing is to be learned.
+    Only solutions that were not well predicted are kept: the others would add nothing.
 
     Parameters
     ----------
@@ -51,14 +51,14 @@ class Starts:
         self._process: tuple[np.ndarray, ...] | None = None
 
     def predict(self, parameters: np.ndarray) -> tuple[Start | None, bool]:
-        """Return where to start, and whether that is a prediction.
+        """Return a start, and whether it is a prediction.
 
         Parameters
         ----------
         parameters : ndarray
-            On a scale on which solutions are smooth.
+            Transformed so that solutions are smooth functions of them.
         """
-        process, last = self._process, self.last  # threads may replace them
+        process, last = self._process, self.last  # read once: other threads may replace them
         if process is None or last is None:
             return last, False
         centre, scale, points, mean, weights = process
@@ -69,13 +69,13 @@ class Starts:
         return _unpack(mean + _covariances(distances) @ weights, last), True
 
     def add(self, parameters: np.ndarray, solution: Start, missed: bool) -> None:
-        """Remember a solution; whether its prediction had missed it."""
+        """Remember a solution; `missed` says whether its prediction was poor."""
         self.last = solution
         numbers = _pack(solution) if missed and parameters.size <= MANY else None
         if numbers is None or numbers.size > LARGEST:
             return
-        found = self._found  # chains in threads share it
-        if found and found[-1][1].size != numbers.size:  # another basis
+        found = self._found  # threads share it
+        if found and found[-1][1].size != numbers.size:  # the sparse engine has another basis
             found = self._found = []
             self._process = None
         found.append((parameters, numbers))
@@ -99,7 +99,7 @@ class Starts:
 
 
 class Memory:
-    """What was found for one vector of labels: solutions to start from, and results by their parameters.
+    """Memory for one vector of labels: solutions to start from, and results by parameters.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class Memory:
         self._labels: np.ndarray | None = None
 
     def of(self, labels: np.ndarray) -> "Memory":
-        """Return the memory for these labels; what was found for others is forgotten."""
+        """Return the memory for these labels; it is emptied if they have changed."""
         if self._labels is not labels:
             if self._labels is not None and not np.array_equal(self._labels, labels):
                 self.forget()
@@ -122,38 +122,38 @@ class Memory:
         return self
 
     def forget(self) -> None:
-        """Keep nothing but the last solution."""
+        """Forget everything except the last solution."""
         self.starts, self.results = Starts(self.starts.last), {}
 
     def recall(self, key: bytes) -> Any:
-        """Return the result for these parameters, None if there is none."""
+        """Return the result for these parameters; None if it is not known."""
         return self.results.get(key)
 
     def keep(self, key: bytes, result: Any) -> None:
-        """Keep a result for a while."""
+        """Keep a result; all are dropped once there are too many."""
         if len(key) <= LONGEST:
             if len(self.results) >= KEPT:
                 self.results.clear()
             self.results[key] = result
 
     def predict(self, parameters: np.ndarray) -> tuple[Start | None, bool]:
-        """Return where to start, and whether that is a prediction."""
+        """Return a start, and whether it is a prediction."""
         return self.starts.predict(parameters)
 
     def add(self, parameters: np.ndarray, solution: Start, missed: bool) -> None:
-        """Remember a solution; whether its prediction had missed it."""
+        """Remember a solution; `missed` says whether its prediction was poor."""
         self.starts.add(parameters, solution, missed)
 
 
 class Found:
-    """What a problem remembers: its engine with what that has selected, and the solutions.
+    """What a problem remembers: its engine after `Engine.select`, and the solutions found so far.
 
-    A copy and a pickle take along the engine alone: in another process nothing has been found yet.
+    Copies and pickles keep only the engine, not the solutions.
 
     Parameters
     ----------
     engine : Engine, optional
-        With what it has selected; None where nothing is selected yet.
+        The engine after `Engine.select`; None if that was not called yet.
     """
 
     def __init__(self, engine: Engine | None = None) -> None:
@@ -161,31 +161,31 @@ class Found:
         self._memory = Memory()
 
     def selected(self, select: Callable[[], Engine]) -> Engine:
-        """Return the engine with what it has selected, which it does now if it has not before."""
-        with SELECTING:  # chains that share the problem share what is selected
+        """Return the engine after `Engine.select`, which is called now if it was not before."""
+        with SELECTING:  # once for all chains that share the problem
             if self.engine is None:
                 self.engine = select()
             return self.engine
 
     def solutions(self, labels: np.ndarray) -> Memory:
-        """Return what anybody has found for these labels."""
+        """Return the memory that all users of the problem share, for these labels."""
         return self._memory.of(labels)
 
     def begin_from(self, start: Start | None) -> None:
-        """Forget the solutions but for this one, so that what comes next does not depend on them."""
+        """Forget all solutions except this one, so that later results do not depend on them."""
         self._memory = Memory(start)
 
     def __reduce__(self):
-        """Leave the solutions behind."""
+        """Pickle and copy without the solutions."""
         return Found, (self.engine,)
 
 
 class ChainMemory(Memory):
-    """The memory of one chain of a sampler, and in its place that of the next one.
+    """The memory of one chain of a sampler; it starts anew when the next chain begins.
 
-    The first evaluations use no memory: their results are functions of the parameters alone. A sampler may try out the
-    starts of all chains before. The first of them is then asked for again, and all that was asked for in between is
-    where other chains begin. Where one begins, nothing found before counts.
+    The first evaluations use no memory: their results depend on the parameters alone. A sampler may evaluate the starts
+    of all chains before it runs the first. When the first start is asked for again, all points in between are taken as
+    starts of other chains. At the start of a chain the memory is emptied.
     """
 
     def __init__(self) -> None:
@@ -193,7 +193,7 @@ class ChainMemory(Memory):
         self.forget()
 
     def forget(self) -> None:
-        """Keep nothing."""
+        """Forget everything."""
         self._begun: dict[bytes, Any] = {}  # results at the starts of chains
         self._begin(0)
 
@@ -201,7 +201,7 @@ class ChainMemory(Memory):
         self.starts, self.results, self._count = Starts(), {}, count
 
     def recall(self, key: bytes) -> Any:
-        """Return the result for these parameters, None if there is none."""
+        """Return the result for these parameters; None if it is not known."""
         result = self._begun.get(key)
         if result is None:
             return super().recall(key)
@@ -211,7 +211,7 @@ class ChainMemory(Memory):
         return result
 
     def keep(self, key: bytes, result: Any) -> None:
-        """Keep a result, the very first one for good."""
+        """Keep a result; the very first one is never dropped."""
         self._count += 1
         if self._count > 1:
             super().keep(key, result)
@@ -219,17 +219,17 @@ class ChainMemory(Memory):
             self._begun[key] = result
 
     def predict(self, parameters: np.ndarray) -> tuple[Start | None, bool]:
-        """Return where to start, and whether that is a prediction."""
+        """Return a start, and whether it is a prediction."""
         return super().predict(parameters) if self._count >= FIRST else (None, False)
 
     def add(self, parameters: np.ndarray, solution: Start, missed: bool) -> None:
-        """Remember a solution, but for the very first, which may have been found long before."""
+        """Remember a solution, except at the very first point, which may have been evaluated long before."""
         if self._count:
             super().add(parameters, solution, missed)
 
 
 class Chains:
-    """Memories of the chains that share a function: of threads each its own, and none from another process."""
+    """Memories of the chains that share a compiled function: one for each thread of this process."""
 
     def __init__(self) -> None:
         self._memories: dict[tuple[int, int], ChainMemory] = {}
@@ -245,7 +245,7 @@ class Chains:
         return memory
 
     def __reduce__(self):
-        """Leave the memories behind."""
+        """Pickle and copy without the memories."""
         return Chains, ()
 
 
@@ -254,7 +254,7 @@ def _covariances(distances: np.ndarray) -> np.ndarray:
 
 
 def _pack(start: Start) -> np.ndarray:
-    """Return the numbers of a start in one vector: α, or cavities if there are any, variances by their logarithms."""
+    """Return a start as one vector: α, or cavity means and log variances if there are any."""
     if start.cavity is None:
         return start.alpha
     return np.concatenate([start.cavity[0], np.log(start.cavity[1])])

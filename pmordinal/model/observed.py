@@ -1,4 +1,4 @@
-"""The labels that a PyMC model really has: ``pm.observe`` may have put others in the place of its first ones."""
+"""The labels that a PyMC model observes now: ``pm.observe`` may have replaced those it was built with."""
 
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph import Constant
@@ -13,9 +13,9 @@ def observed_labels(labels: Labels, codes) -> Labels:
     Parameters
     ----------
     labels : Labels
-        Those the model was built with: they name the classes and say which rows have a label.
+        The labels that the model was built with: they have the class names and the labelled rows.
     codes : TensorVariable
-        What stands for the class codes of the labelled rows in the model's log density.
+        The class codes of the labelled rows in the model's log density.
 
     Examples
     --------
@@ -30,6 +30,6 @@ def observed_labels(labels: Labels, codes) -> Labels:
 
 
 def is_data(variable) -> bool:
-    """Tell whether a variable is determined by constants and by what ``pm.Data`` holds."""
+    """Tell whether a variable depends on constants and ``pm.Data`` only."""
     roots = explicit_graph_inputs([variable])
     return all(isinstance(v, Constant | SharedVariable) for v in roots)

@@ -1,4 +1,4 @@
-"""The ordinal likelihood as a PyMC distribution on any predictor."""
+"""`Ordinal`: the ordinal likelihood as a PyMC distribution, for any predictor."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from pmordinal.links import Link, get_link
 from pmordinal.model.laws import ByLaw, Law
 from pmordinal.model.ops.interval import IntervalLogProb, LinkQuantile
 
-LEAST_SCALE = 1e-50  # engines square variances, so that its fourth power must be a number too
+LEAST_SCALE = 1e-50  # its fourth power must not underflow, since engines square variances
 
 
 class Ordinal:
@@ -52,7 +52,7 @@ class Ordinal:
     """
 
     def __new__(cls, name, eta, thresholds, noise=1.0, link: str | Link = "probit", **kwargs):
-        """Add the variable to the model on the stack."""
+        """Add the variable to the current model."""
         law = OrdinalLaw(get_link(link))
         return ByLaw(name, law, *cls._params(eta, thresholds, noise), **kwargs)
 
@@ -81,7 +81,7 @@ class Ordinal:
 
 @dataclass(frozen=True)
 class OrdinalLaw(Law):
-    """The law of `Ordinal`, given the predictor, the thresholds and the noise."""
+    """The distribution of `Ordinal`, given the predictor, the thresholds and the noise."""
 
     name = "Ordinal"
     signature = "(),(j),()->()"
@@ -99,14 +99,14 @@ class OrdinalLaw(Law):
 
 
 def tensor(name: str, value):
-    """Return a tensor as it is, and numbers as a tensor of them; they must be finite."""
+    """Return numbers, which must be finite, as a tensor; a tensor is returned unchanged."""
     if isinstance(value, Variable):
         return pt.as_tensor(value)
     return pt.as_tensor(checks.finite_array(name, value))
 
 
 def positive_tensor(name: str, value):
-    """Return a tensor as it is, and positive numbers as a tensor of them."""
+    """Return numbers, which must be positive, as a tensor; a tensor is returned unchanged."""
     value = tensor(name, value)
     if isinstance(value, pt.TensorConstant):
         if np.any(value.data <= 0):
@@ -119,7 +119,7 @@ def positive_tensor(name: str, value):
 
 
 def increasing_tensor(name: str, value):
-    """Return a tensor as it is, and numbers that increase along the last axis as a tensor of them."""
+    """Return numbers, which must increase along the last axis, as a tensor; a tensor is returned unchanged."""
     value = tensor(name, value)
     if isinstance(value, pt.TensorConstant):
         if np.any(np.diff(np.atleast_1d(value.data), axis=-1) <= 0):

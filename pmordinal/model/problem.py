@@ -1,4 +1,4 @@
-"""All that an engine's objective needs besides the parameters, and how it is evaluated."""
+"""`Problem`: the data and settings of an engine's objective, and its evaluation at given parameters."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,16 +20,16 @@ from pmordinal.posterior import Gradient, Posterior
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """All that an evidence needs besides the parameters: data, engine, objective, names.
+    """All that an engine's objective needs except the parameters: data, engine, objective, names.
 
     Attributes
     ----------
     kernel : Kernel
-        Lowered covariance.
+        The covariance function.
     X : ndarray, shape (n, d)
         Labelled rows, in the units of the kernel.
     labels : Labels
-        The training labels and what they are called.
+        The training labels with their names.
     features : Features
         How the user's table becomes rows.
     engine : Engine
@@ -38,13 +38,13 @@ class Problem:
     unlabeled : ndarray, shape (m, d)
         Rows without a label.
     scale_is_free : bool
-        Whether amplitude, noise and thresholds can be multiplied together: only priors hold them.
+        Whether amplitude, noise and thresholds are all free: their common scale is fixed by priors only.
     start : mapping of str to ndarray
         Where to start optimising, by the names of the model's variables.
     is_optimised : bool
-        Whether it is an optimiser that asks for the objective, rather than a sampler.
+        Whether the objective is for an optimiser, rather than for a sampler.
     found : Found
-        The engine with what it has selected, and solutions to start from.
+        The engine after `Engine.select`, and solutions to start from.
     """
 
     kernel: Kernel
@@ -66,7 +66,7 @@ class Problem:
         return self.labels.codes[self.labels.observed]
 
     def _at(self, values, thresholds, noise) -> tuple[Gram, OrdinalLikelihood]:
-        # data may have changed since the model was built
+        # pm.Data may have changed since the model was built
         if len(thresholds) != self.labels.n_classes - 1:
             raise ValueError(
                 f"there are {len(thresholds)} thresholds for {self.labels.n_classes} classes: give one for each "
@@ -78,28 +78,28 @@ class Problem:
     def posterior(
         self, values, thresholds, noise, y, loosely: bool = False, memory: Memory | None = None
     ) -> Posterior:
-        """Run the engine at the given parameters, from where earlier solutions say.
+        """Run the engine at the given parameters, with a start predicted from earlier solutions.
 
         Parameters
         ----------
         values, thresholds, noise, y
             The parameters of the kernel and of the likelihood, and the class codes.
         loosely : bool
-            Whether the objective is all that is asked for, and by a sampler: the engine then is no more exact than
-            that needs, once there are solutions enough to predict the next one.
+            Whether only the objective is needed, by a sampler. The engine then uses a looser tolerance, once its
+            start is predicted from enough solutions.
         memory : Memory, optional
-            What was found before; default is what anybody has found.
+            Earlier solutions; by default those that all users of the problem share.
         """
         gram, likelihood = self._at(values, thresholds, noise)
         engine = self.found.selected(lambda: self.engine.select(gram, y, likelihood))
         memory = self.found.solutions(y) if memory is None else memory
         scales = np.concatenate([*map(np.ravel, gram.values), [likelihood.noise]])
-        parameters = np.concatenate([np.arcsinh(1e3 * scales), thresholds])  # as good as logarithms
+        parameters = np.concatenate([np.arcsinh(1e3 * scales), thresholds])  # nearly logarithms
         start, is_predicted = memory.predict(parameters)
         if loosely and is_predicted:
             engine = engine.loosened(self.objective, sampled=True)
         posterior = engine(gram, y, likelihood, start)
-        if start is not None and not posterior.status.converged:  # it may have been a bad one
+        if start is not None and not posterior.status.converged:  # a bad start, perhaps
             posterior = engine(gram, y, likelihood)
         if posterior.status.converged:
             missed = posterior.status.iterations > engine.fewest_iterations
@@ -115,13 +115,13 @@ class Problem:
         turn: int = 0,
         report: Callable[[str], None] | None = None,
     ) -> None:
-        """Let the engine choose at the given parameters what it holds fixed from now on."""
+        """Call `Engine.select` at the given parameters, and keep what it has chosen."""
         gram, likelihood = self._at(values, thresholds, noise)
         self.found.engine = self.engine.select(gram, y, likelihood, turn, report)
         self.found.solutions(y).results.clear()
 
     def loosened(self) -> Self:
-        """Return the problem for an optimiser, its engine no more exact than the objective needs."""
+        """Return the problem for an optimiser, with a looser tolerance of the engine."""
         engine = self.engine.loosened(self.objective)
         return replace(self, engine=engine, is_optimised=True, found=Found())
 
@@ -130,7 +130,7 @@ class Problem:
     ) -> tuple[float, Gradient]:
         """Return the objective and its gradient.
 
-        A sampler starts each trajectory where it has been in the last one: results are kept for a while.
+        Results are kept for a while, since a sampler starts each trajectory where it has been before.
         """
         memory = self.found.solutions(y) if memory is None else memory.of(y)
         key = b"".join(x.tobytes() for x in map(np.asarray, (*values, thresholds, noise)))

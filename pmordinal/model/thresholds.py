@@ -1,4 +1,4 @@
-"""Priors: ordered thresholds that can be drawn from, stated as category probabilities."""
+"""Priors of ordered thresholds, stated as a Dirichlet distribution of the category probabilities."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from pmordinal.model.ops.interval import IntervalLogProb, LinkQuantile
 from pmordinal.model.ordinal import positive_tensor
 
 KINDS = ("dirichlet", "padded")
-LEAST_CONCENTRATION = 0.05  # at which a category's probability underflows once in 10¹⁵ draws
+LEAST_CONCENTRATION = 0.05  # with it a probability underflows once in 10¹⁵ draws
 
 
 def thresholds(
@@ -33,7 +33,7 @@ def thresholds(
     dims: str | None = None,
     by: str | None = None,
 ):
-    """Add an increasing vector of r − 1 thresholds to the model on the stack, or one for each group.
+    """Add an increasing vector of r − 1 thresholds to the current model, or one for each group.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def thresholds(
 
 
 def _padded(name, r, first, gaps, dims):
-    """b_j = b_1 + Σ Δ_l [CG2005, section 2.2]."""
+    """Return the thresholds of the papers, b_j = b_1 + Σ Δ_l [CG2005, section 2.2]."""
     if first is None:
         first = pm.Normal(f"{name}_first", 0.0, 2.0)
     if r == 2:
@@ -148,7 +148,7 @@ def _padded(name, r, first, gaps, dims):
 
 
 def _pooled(name, population, size, scale, by, dims):
-    """Thresholds by group that vary around the population's, in the coordinates of `Gaps`."""
+    """Return thresholds by group that vary around those of the population, in mean and log gaps."""
     groups = pm.modelcontext(None).coords[by]
     names = (by, dims) if dims else None
     z = pm.Normal(f"{name}_z", shape=(len(groups), size), dims=names)
@@ -163,21 +163,21 @@ def _pooled(name, population, size, scale, by, dims):
 
 
 class Gaps(Transform):
-    """Thresholds as their mean and the logarithms of the gaps between them, in units of their own.
+    """Thresholds as their mean and the logarithms of the gaps between them, in a given unit such as the noise.
 
     The labels determine the gaps in units of the noise better than the noise or the gaps alone: in
-    these coordinates the posterior of the hyperparameters is close to round. Their volume element is
-    that of the logarithms of the gaps themselves, whatever the unit, so that a mode is the same one.
+    these coordinates the posterior of the hyperparameters has little correlation. The Jacobian is that
+    of the logarithms of the gaps themselves, whatever the unit, so that modes are the same.
     """
 
     name = "ordered"
     ndim_supp = 1
 
-    # Weighted sums, not slices and cumulated sums: a graph of a third of the nodes, and so is its gradient.
+    # Weighted sums give a graph, and a gradient, with a third of the nodes of slices and cumulative sums.
 
     @staticmethod
     def _parts(inputs):
-        """Return the unit, and how the mean and the gaps enter each threshold, shapes (k, k)."""
+        """Return the unit, and the weights of the mean and of the gaps in each threshold, shapes (k, k)."""
         _size, head, _last, _scale, unit, *_rng = inputs
         k = head.type.shape[-1]
         mean, gaps = np.zeros((k, k)), np.tri(k, k, 0)
@@ -210,9 +210,9 @@ class Gaps(Transform):
 
 @dataclass(frozen=True)
 class InducedDirichlet(Law):
-    """Law of increasing vectors whose category probabilities are Dirichlet distributed.
+    """Prior of increasing thresholds whose category probabilities have a Dirichlet distribution.
 
-    Its parameters are the Dirichlet's but for the last, the last, the scale and the unit.
+    Its parameters are those of the Dirichlet (the last one apart from the others), the scale and the unit.
     """
 
     name = "InducedDirichlet"
@@ -220,7 +220,7 @@ class InducedDirichlet(Law):
     link: Link
 
     def draw(self, head, last, scale, unit, size):
-        """Draw category probabilities and cut there."""
+        """Draw category probabilities and return the thresholds that give them."""
         return scale * _quantiles(self.link, pm.Dirichlet.dist(_joined(head, last), size=size))
 
     def logp(self, value, head, last, scale, unit):
@@ -228,7 +228,7 @@ class InducedDirichlet(Law):
         a = _joined(head, last)
         is_flat = _are_ones(head) and _are_ones(last)
         k = head.type.shape[-1]
-        valid = pt.constant(np.True_)  # one threshold has no order; an empty graph does not compile
+        valid = pt.constant(np.True_)  # one threshold needs no check
         if k != 1:
             valid = pt.all(pt.gt(pt.diff(value, axis=-1), 0), axis=-1)
             if not is_flat:
@@ -245,7 +245,7 @@ class InducedDirichlet(Law):
         return pt.switch(valid, density, -np.inf)
 
     def support_point(self, rv, size, head, last, scale, unit):
-        """Cut at the mean category probabilities."""
+        """Return the thresholds that give the mean category probabilities."""
         a = _joined(head, last)
         return scale * _quantiles(self.link, a / pt.sum(a))
 
@@ -259,7 +259,7 @@ def _are_ones(x) -> bool:
 
 
 def _quantiles(link: Link, p):
-    """Thresholds that cut the line into categories of probability `p`."""
+    """Return the thresholds between categories of probability `p`."""
     below = pt.cumsum(p, axis=-1)[..., :-1]
     above = pt.cumsum(p[..., ::-1], axis=-1)[..., -2::-1]
     return LinkQuantile(link)(below, above)

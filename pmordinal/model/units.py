@@ -1,8 +1,7 @@
-"""Whether the prior of a covariance of the user's own suits the units of the table.
+"""Warns if the prior of a user's own covariance does not suit the units of the table.
 
-Covariances that the factories make are of standardised columns. One that comes complete with its
-parameters is of the columns as they are, where a prior made for numbers near one says nothing sensible
-of an income of 20,000.
+Default covariances read standardised columns. A user's own covariance reads the columns as they are, and
+a length-scale prior made for numbers near one does not suit an income of 20,000.
 """
 
 from collections.abc import Sequence
@@ -15,12 +14,12 @@ from pytensor.compile.mode import Mode
 from pmordinal.errors import warn
 from pmordinal.gram import lower, parts_of
 
-USUAL = 30.0  # columns of this size, or of one above it, do not make the covariance worth a look
-FAR = 100.0  # standard deviation of the latent function, or length-scales within that of a column
-NEAR = 1e-3  # length-scales within the standard deviation of a column, below which it is flat
+USUAL = 30.0  # no check if all columns have sizes between 1/30 and 30
+FAR = 100.0  # warn if f has a larger sd, or a column a larger sd in length-scales
+NEAR = 1e-3  # warn if a column has a smaller sd, in length-scales
 DRAWS = 25
 
-_MODE = Mode(linker="py", optimizer="fast_compile")  # for so few draws nothing else pays
+_MODE = Mode(linker="py", optimizer="fast_compile")  # the fastest for so few draws
 
 
 def warn_of_units(cov_func, rows: np.ndarray, names: Sequence[str], by_size: bool = True) -> None:
@@ -29,17 +28,17 @@ def warn_of_units(cov_func, rows: np.ndarray, names: Sequence[str], by_size: boo
     Parameters
     ----------
     cov_func : pm.gp.cov covariance
-        Complete with its parameters, which may be variables of the model on the stack.
+        With its parameters, which may be variables of the current model.
     rows : ndarray, shape (n, d)
-        As the covariance sees them.
+        Rows as the covariance reads them.
     names : sequence of str
-        Of the columns.
+        Names of the columns.
     by_size : bool
-        Whether the latent function should be of a size near one, as the default prior of the
-        thresholds takes it to be.
+        Whether to check that the latent function has a size near one, which the default prior of
+        the thresholds assumes.
     """
     sd, size = rows.std(axis=0), np.sqrt(np.mean(rows**2, axis=0))
-    sd[np.isin(rows, (0.0, 1.0)).all(axis=0)] = 0.0  # a rare level is no small unit
+    sd[np.isin(rows, (0.0, 1.0)).all(axis=0)] = 0.0  # one-hot columns are not checked
     if not np.any((size > USUAL) | ((sd > 0) & (sd < 1.0 / USUAL))):
         return
     scales = [part for part in parts_of(cov_func) if _has_lengthscale(part)]
@@ -47,7 +46,7 @@ def warn_of_units(cov_func, rows: np.ndarray, names: Sequence[str], by_size: boo
     variables = [*kernel.parameters, *(part.ls for part in scales)]
     try:
         draws = pm.draw(variables, DRAWS, random_seed=0, mode=_MODE) if variables else []
-    except NotImplementedError:  # a flat prior, which suits everything
+    except NotImplementedError:  # a flat prior suits any units
         return
     said = "the covariance is your own and reads the columns in their units"
     remedy = "pass standardize=True, or give it a prior in these units"

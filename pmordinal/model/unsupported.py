@@ -1,7 +1,7 @@
-"""What PyMC's own functions would get wrong for a latent function that is integrated out.
+"""Refuses uses of PyMC's functions that would give wrong results with an integrated-out latent function.
 
-They see one observed vector `y` that is drawn from its prior and has one log probability. Nothing tells the
-variable what it is asked for, so that we look who asks.
+To PyMC `y` is one observed vector, with draws from its prior and a single log probability. A variable is not told
+what it is used for, so we look at the call stack.
 """
 
 import sys
@@ -24,23 +24,22 @@ POINTWISE = (
 
 
 def refuse_predictive_draws() -> None:
-    """Raise where ``pm.sample_posterior_predictive`` is what asks for draws of labels."""
+    """Raise if ``pm.sample_posterior_predictive`` wants draws of the labels."""
     if _frame_of(sample_posterior_predictive.__code__):
         raise ValueError(DRAWS)
 
 
 def refuse_pointwise_density() -> None:
-    """Raise where the log density is for ``pm.compute_log_likelihood``, also as an option of ``pm.sample``."""
-    sampling = _frame_of(
-        sample.__code__
-    )  # refused before the draws, which would be lost after them
+    """Raise if the log density is for ``pm.compute_log_likelihood``, also if ``pm.sample`` will call it."""
+    # pm.sample computes it after the draws, which would be lost: so it is refused before
+    sampling = _frame_of(sample.__code__)
     options = (sampling and sampling.f_locals.get("idata_kwargs")) or {}
     if options.get("log_likelihood") is True or _frame_of(compute_log_likelihood.__code__):
         raise ValueError(POINTWISE)
 
 
 def _frame_of(code: CodeType) -> FrameType | None:
-    """Return the innermost call of a function that is under way."""
+    """Return the innermost running call of a function; None if there is none."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not code:
         frame = frame.f_back

@@ -1,7 +1,8 @@
-"""MODL: Bayes-optimal grids of a predictor and a target, and rank regression built on them.
+"""MODL: Bayes-optimal grids of a predictor and a target, and rank regression based on them.
 
 Hue and Boullé (2007), "A new probabilistic approach in rank regression with optimal Bayesian
-partitioning" [HB2007]. The package stands alone: it needs no PyMC. `RankRegressor` and
+partitioning" [HB2007]. A grid divides the predictor into parts (intervals of numbers, or groups of
+labels) and the target into intervals. This package needs no PyMC. `RankRegressor` and
 `MODLDiscretizer` need scikit-learn and are imported on first use.
 
 Examples

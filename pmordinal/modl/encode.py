@@ -1,4 +1,4 @@
-"""From a user's columns to dense value indices: what is numeric, what is categorical, what is missing."""
+"""Encodes users' columns as indices of their distinct values; decides which are numeric or categorical."""
 
 import warnings
 from dataclasses import dataclass
@@ -31,11 +31,11 @@ class EncodedColumn:
 
 
 def as_series(x: Any, name: str) -> pd.Series:
-    """Return one column as a pandas Series, with a clear error for anything that is not 1-D."""
+    """Return one column as a pandas Series; raise if it is not one-dimensional."""
     x = as_pandas(x, name)
     if isinstance(x, pd.Series):
         return x
-    if is_polars(x) and hasattr(x, "dtype"):  # levels and their order would be lost
+    if is_polars(x) and hasattr(x, "dtype"):  # keeps levels and their order
         x = column_values(x)
     if isinstance(x, pd.Categorical):
         return pd.Series(x)
@@ -45,12 +45,12 @@ def as_series(x: Any, name: str) -> pd.Series:
             f"{name} must be one column, got an array of shape {values.shape}: pass a 1-D array, or use "
             "rank_predictors or RankRegressor for many columns"
         )
-    # Objects as they are: what pandas would infer fails in some versions for numbers beyond 1e308.
+    # No type inference for objects: in some versions of pandas it fails for numbers beyond 1e308.
     return pd.Series(values, dtype=object if values.dtype == object else None)
 
 
 def is_categorical(x: pd.Series) -> bool:
-    """Tell whether a column is categorical: neither numbers nor an object column of numbers."""
+    """Tell whether a column is categorical, that is, not of numbers."""
     if isinstance(x.dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(x):
         return True
     if pd.api.types.is_numeric_dtype(x):
@@ -62,7 +62,7 @@ def is_categorical(x: pd.Series) -> bool:
 
 
 def to_floats(x: pd.Series, name: str) -> np.ndarray:
-    """Return a numeric column as floats with NaN for missing; infinities are refused."""
+    """Return a numeric column as floats with NaN for missing; raise if there is an infinity."""
     if pd.api.types.is_complex_dtype(x):
         raise ValueError(f"Complex data not supported: {name} must be real")
     try:
@@ -72,7 +72,7 @@ def to_floats(x: pd.Series, name: str) -> np.ndarray:
             f"{name} cannot be read as numbers (dtype {x.dtype}): each argument must be a string or a real "
             "number; pass categorical=True to group it by labels"
         ) from error
-    except OverflowError:  # whole numbers of any size are objects
+    except OverflowError:  # a huge Python integer
         values = np.array([np.inf])
     if np.isinf(values).any():
         raise ValueError(
@@ -95,14 +95,14 @@ def _dense(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def encode_predictor(x: Any, *, categorical: bool | None = None, name: str = "x") -> EncodedColumn:
-    """Return a predictor as value indices.
+    """Return a predictor as indices of its distinct values.
 
     Parameters
     ----------
     x : array-like, shape (n,)
         Numbers, or labels of any hashable kind; NaN, None and NA are missing.
     categorical : bool, optional
-        Whether to treat `x` as unordered labels; found from the type by default.
+        Whether to treat `x` as unordered labels; decided by the type by default.
     name : str, default "x"
         For error messages.
 
@@ -168,7 +168,7 @@ def encode_target(y: Any, name: str = "y") -> tuple[np.ndarray, list[Any] | None
 
 
 def observed(y: np.ndarray, name: str = "y") -> np.ndarray:
-    """Return the mask of rows with a target; warn of the others, refuse none at all."""
+    """Return the mask of rows with a target; warn about missing ones, raise if all are missing."""
     seen = ~np.isnan(y)
     if not seen.any():
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Tables of predictors of mixed types as named columns."""
+"""Splits a table of predictors of mixed types into named columns."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +28,7 @@ def as_columns(X: Any) -> dict[str, pd.Series]:
     >>> list(as_columns(np.zeros((3, 2))))
     ['x0', 'x1']
     """
-    is_mapping = isinstance(X, Mapping) and not hasattr(X, "data_vars")  # xarray has some too
+    is_mapping = isinstance(X, Mapping) and not hasattr(X, "data_vars")  # not a Dataset
     if not is_mapping:
         X = as_pandas(X, "X")
     if is_mapping:

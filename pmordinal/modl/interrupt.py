@@ -1,15 +1,15 @@
-"""Long work in short pieces, so that Ctrl-C acts within a fraction of a second.
+"""Lets Ctrl-C stop long compiled loops within a fraction of a second.
 
-Compiled loops see no signal. A kernel that may run long therefore does a bounded amount of work in one call and
-keeps its state in arrays; Python calls it again until it is done. Between two calls an interrupt is raised in the
-main thread, and `check` ends the threads of a pool whose caller was interrupted.
+Compiled loops do not react to signals. So a compiled function that may run long does a bounded amount of work in one
+call and keeps its state in arrays; Python calls it again until it is done. Between two calls Ctrl-C raises an error in
+the main thread, and `check` ends the threads of a pool whose caller was interrupted.
 """
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-BUDGET = 10_000_000  # table look-ups of a kernel in one call: about a tenth of a second
+BUDGET = 10_000_000  # table look-ups in one compiled call: about a tenth of a second
 
 
 class StoppedError(Exception):
@@ -17,21 +17,21 @@ class StoppedError(Exception):
 
 
 class Stop:
-    """A flag that the threads of a pool share; a copy in another process is never raised."""
+    """A flag that the threads of a pool share; copies in other processes are never set."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
 
     def set(self) -> None:
-        """Ask all threads that listen to end."""
+        """Ask all threads that check this flag to end."""
         self._event.set()
 
     def is_set(self) -> bool:
-        """Tell whether the threads shall end."""
+        """Tell whether the threads should end."""
         return self._event.is_set()
 
     def __reduce__(self) -> tuple[type["Stop"], tuple[()]]:
-        """Pickle as a new flag: the pool ends its processes itself."""
+        """Pickle as a new flag, since the pool ends its processes itself."""
         return Stop, ()
 
 
@@ -40,7 +40,7 @@ _thread = threading.local()
 
 @contextmanager
 def listening(stop: Stop) -> Iterator[None]:
-    """Let `check` look at `stop` in this thread."""
+    """Make `check` use the flag `stop` in this thread, inside the ``with`` block."""
     before = getattr(_thread, "stop", None)
     _thread.stop = stop
     try:
@@ -50,7 +50,7 @@ def listening(stop: Stop) -> Iterator[None]:
 
 
 def check() -> None:
-    """Raise `StoppedError` if this thread listens to a flag that is set.
+    """Raise `StoppedError` if the flag of this thread is set.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tasks side by side: one that fails names itself and the others go on; an interrupt keeps what is done."""
+"""Runs tasks in parallel: if one fails the others go on, and after Ctrl-C finished results are kept."""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -20,10 +20,10 @@ def run_tasks(
     progressbar: bool,
     partial: bool,
 ) -> dict[str, Any]:
-    """Return ``function(*arguments)`` for each task by name; one joblib task each.
+    """Return ``function(*arguments)`` for each task by name, run in parallel by joblib.
 
-    The kernels release the GIL, so threads are preferred; a backend chosen by
-    ``joblib.parallel_config`` (``"loky"``, ``"dask"``, ``"ray"``) wins over that preference.
+    Threads are preferred, since the compiled code releases the GIL; a backend chosen by
+    ``joblib.parallel_config`` (``"loky"``, ``"dask"``, ``"ray"``) is used instead.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ def run_tasks(
         As in joblib.
     progressbar : bool
     partial : bool
-        Whether some results are of use without the others: then what failed is left out with a
-        warning, and an interrupt keeps what is done. Otherwise both are errors.
+        Whether incomplete results are useful: then failed tasks are left out with a warning, and Ctrl-C
+        keeps what is done. Otherwise both raise.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def run_tasks(
                 raise
             stopped = True
         finally:
-            stop.set()  # threads that still work would go on unseen
+            stop.set()  # ends threads that still work
     if failed and not (partial and found):
         name, fault = next(iter(failed.items()))
         more = f" ({len(failed)} of {len(tasks)} failed)" if len(tasks) > 1 else ""
@@ -96,5 +96,5 @@ def _attempt(
         with listening(stop):
             check()
             return name, function(*task), None
-    except Exception as error:  # whatever it is: it is reported with the task's name
+    except Exception as error:  # reported with the task's name
         return name, None, error

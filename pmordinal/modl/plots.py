@@ -1,4 +1,4 @@
-"""Pictures of grids, of their conditional rank cdfs, of rankings and of posteriors over grids."""
+"""Plots of grids, of their conditional rank cdfs, of rankings and of posteriors over grids."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pmordinal.modl.partition.grid import Grid
 
-WIDTH = 26  # characters of a name beside a picture or under it
+WIDTH = 26  # longest name in a legend or on an axis, in characters
 
 
 def _axes(ax: "Axes | None") -> "Axes":
@@ -52,7 +52,7 @@ def plot_data_with_grid(
     ax : matplotlib Axes, optional
         Where to draw.
     smoothing : float, default 1.0
-        Of the cell probabilities.
+        Smoothing of the cell probabilities: added to each count.
     max_points : int, default 5000
         At most so many points are drawn, chosen evenly.
     cmap : str, default "Blues"
@@ -121,7 +121,7 @@ def plot_rank_cdf(grid: "Grid", ax: "Axes | None" = None, *, smoothing: float = 
     ax : matplotlib Axes, optional
         Where to draw.
     smoothing : float, default 1.0
-        Of the cell probabilities.
+        Smoothing of the cell probabilities: added to each count.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def plot_ranking(ranking: pd.DataFrame, ax: "Axes | None" = None, *, top: int = 
     ax = _axes(ax)
     shown = ranking.head(checks.integer("top", top, minimum=1)).iloc[::-1]
     colours = np.where(shown["kind"] == "numeric", "tab:blue", "tab:orange")
-    y = np.arange(len(shown))  # places, since two long names may look the same
+    y = np.arange(len(shown))  # positions, since two long names may look the same when cut
     ax.barh(y, shown["level"], color=colours)
     ax.set_yticks(y, [caption(name, WIDTH) for name in shown.index])
     ax.set(xlabel="level (orange: categorical)")
@@ -175,7 +175,7 @@ def plot_ranking(ranking: pd.DataFrame, ax: "Axes | None" = None, *, top: int = 
 def plot_boundaries(
     tree: "xr.DataTree", axis: str = "x", ax: "Axes | None" = None, *, bins: int = 60
 ) -> "Axes":
-    """Draw the posterior expected number of cuts along an axis, one line a chain.
+    """Draw the posterior expected number of cuts along an axis, one line for each chain.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Pictures of models, fits and checks; each returns the matplotlib or ArviZ object it drew on."""
+"""Plots of models, fits and checks; each returns the matplotlib axes or ArviZ object that it drew on."""
 
 from pmordinal.plots.plot_annealing import plot_annealing
 from pmordinal.plots.plot_bars import plot_bars

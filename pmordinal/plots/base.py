@@ -1,7 +1,7 @@
-"""What all plots share: the palette, where to draw, places along an attribute, names of levels and classes.
+"""Shared by all plots: colours, axes and panels, positions along an attribute, labels and legends.
 
-The classes take the colours of cividis, which runs from dark to light for every kind of colour vision and in grey
-print; its lightest end is left out, so that lines show on white.
+The colours of the classes come from cividis, which runs from dark to light for every kind of colour vision and in grey
+print. Its lightest end is left out, so that lines are visible on white.
 """
 
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ from scipy.optimize import isotonic_regression
 
 from pmordinal.data.lettering import caption, evenly_chosen
 
-INK, MUTED, FAINT = "0.1", "0.45", "0.85"  # text and data; references; grids
-ACCENT = "#d95f02"  # observed data, beside the blues and yellows of the classes
-MOST_NAMES = 16  # of classes beside a picture; more would be higher than it
-WIDTH = 24  # characters of a name beside a picture or under it
+INK, MUTED, FAINT = "0.1", "0.45", "0.85"  # greys: text and data; reference lines; grid lines
+ACCENT = "#d95f02"  # observed data, distinct from the blues and yellows of the classes
+MOST_NAMES = 16  # largest number of classes in a legend: more would not fit
+WIDTH = 24  # longest name in a legend or on an axis, in characters
 
 
 def class_colours(n_classes: int) -> list[str]:
-    """Return one colour a class, from dark to light.
+    """Return one colour for each class, from dark to light.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def ink_on(colour: str) -> str:
 
 
 def new_axes(ax: Axes | None, title: str | None = None) -> Axes:
-    """Return `ax`, or new axes with a title; both without the spines that bear no scale."""
+    """Return `ax`, or new axes with a title; the top and right spines are removed."""
     if ax is None:
         ax = plt.subplots(layout="constrained")[1]
         if title:
@@ -64,7 +64,7 @@ def new_axes(ax: Axes | None, title: str | None = None) -> Axes:
 def panels(data: xr.Dataset, dim: str, height: float, title: str) -> PlotCollection:
     """Return ArviZ's collection with one panel for each value of a dimension, four in a row.
 
-    Of more values than ``rcParams["plot.max_subplots"]`` an even evenly_chosen is drawn, and the title says so.
+    If there are more than ``rcParams["plot.max_subplots"]``, an evenly spaced choice is drawn, and the title says so.
     """
     n = data.sizes[dim]
     shown = evenly_chosen(n, rcParams["plot.max_subplots"] or n)
@@ -87,7 +87,7 @@ def panels(data: xr.Dataset, dim: str, height: float, title: str) -> PlotCollect
 
 
 def tidy(ax: Axes) -> Axes:
-    """Take the top and right spines away and thin the others."""
+    """Remove the top and right spines and make the others thin."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_linewidth(0.6)
     ax.tick_params(width=0.6)
@@ -96,7 +96,7 @@ def tidy(ax: Axes) -> Axes:
 
 @dataclass(frozen=True)
 class Places:
-    """Where the values of an attribute stand on the x axis.
+    """Positions of an attribute's values on the x axis.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Places:
     ticks : list of str, optional
         Names of the levels, or the value of a numeric attribute that has only one; None for others.
     title : str
-        What the axis shows.
+        Label of the axis.
     """
 
     x: np.ndarray
@@ -114,7 +114,7 @@ class Places:
 
     @classmethod
     def of(cls, table: pd.DataFrame, names: Sequence[str]) -> "Places":
-        """Return the places of the values in columns `names` of a table of effects."""
+        """Return the positions of the values in columns `names` of a table of effects."""
         values = table[list(names)].drop_duplicates()
         numeric = len(names) == 1 and pd.api.types.is_numeric_dtype(values[names[0]])
         if numeric and len(values) > 1:
@@ -139,10 +139,10 @@ class Places:
         ----------
         ax : Axes
         table : DataFrame
-            One row for each place, with ``mean``, ``low`` and ``high``.
+            One row for each position, with ``mean``, ``low`` and ``high``.
         colour : colour
         shift : float
-            Sideways, for points that would hide each other.
+            Horizontal shift, for points that would hide each other.
         """
         mean, low, high = (table[name].to_numpy() for name in ("mean", "low", "high"))
         if self.ticks is None:
@@ -153,7 +153,7 @@ class Places:
 
 
 def dodge(k: int, n: int, width: float = 0.6) -> float:
-    """Return the sideways shift of the k-th of n points at one place.
+    """Return the horizontal shift of the k-th of n points at one position.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def dodge(k: int, n: int, width: float = 0.6) -> float:
 def label_right(ax: Axes, heights: Sequence[float], names: Sequence[str], colours=None) -> None:
     """Write names right of the axes at given heights, pushed apart where they would overlap.
 
-    Of more than there is room for, an even evenly_chosen is written.
+    If there are too many to fit, an evenly spaced choice of them is written.
     """
     shown = evenly_chosen(len(names), MOST_NAMES)
     low, high = ax.get_ylim()
@@ -179,7 +179,7 @@ def label_right(ax: Axes, heights: Sequence[float], names: Sequence[str], colour
 def class_legend(
     ax: Axes, handles: Sequence[Any], names: Sequence[str], reverse: bool = False
 ) -> None:
-    """Write a legend of the classes right of the axes; of more than there is room for, an even evenly_chosen."""
+    """Draw a legend of the classes right of the axes; if they are too many, of an evenly spaced choice."""
     shown = evenly_chosen(len(names), MOST_NAMES)
     title = "class" if len(shown) == len(names) else f"{len(shown)} of {len(names)} classes"
     if reverse:
@@ -193,12 +193,12 @@ def class_legend(
         frameon=False,
     )
     for text, i in zip(legend.get_texts(), shown, strict=True):
-        # Now, since a legend skips names like "" and "_low".
+        # Set afterwards, since matplotlib leaves names like "" and "_low" out of a legend.
         text.set_text(caption(names[i], WIDTH))
 
 
 def name_axis(ax: Axes, x: np.ndarray, names: Sequence[str], title: str) -> None:
-    """Write names under places on the x axis, turned where they would touch, as many as there is room for."""
+    """Write names under positions on the x axis, as many as fit; rotated if they would overlap."""
     inches = ax.get_window_extent().width / ax.figure.dpi
     shown = evenly_chosen(len(names), max(2, int(4 * inches)))
     ticks = [caption(names[i], WIDTH) for i in shown]
@@ -212,9 +212,9 @@ def name_axis(ax: Axes, x: np.ndarray, names: Sequence[str], title: str) -> None
 
 
 def spread(wanted: np.ndarray, gap: float = 0.055) -> np.ndarray:
-    """Return heights as near the wanted ones as a gap between neighbours allows, from 0 to 1 if they fit there.
+    """Return heights close to the wanted ones, at least a gap apart, and between 0 and 1 if they fit.
 
-    It is the isotonic regression of the heights less their places in the order.
+    It is the isotonic regression of the sorted heights minus the gaps below each.
 
     Examples
     --------

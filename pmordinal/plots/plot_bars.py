@@ -11,7 +11,7 @@ from pmordinal.results.fit import OrdinalFit
 
 
 def plot_bars(source: OrdinalFit | xr.DataTree, by=None, **kwargs) -> PlotCollection:
-    """Draw observed class counts as bars with the predictive intervals over them, a panel a group.
+    """Draw observed class counts as bars with predictive intervals over them, one panel for each group.
 
     Parameters
     ----------

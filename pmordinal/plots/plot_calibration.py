@@ -10,7 +10,7 @@ from pmordinal.plots.base import INK, MUTED, class_colours, panels
 
 
 def plot_calibration(source, y=None, **kwargs) -> PlotCollection:
-    """Draw the observed against the predicted frequency of Y ≤ k, a panel a threshold.
+    """Draw the observed against the predicted frequency of Y ≤ k, one panel for each threshold.
 
     The grey band is where the curve of a calibrated model would lie; ticks at the bottom are the
     predictions.

@@ -19,7 +19,7 @@ from pmordinal.results.fit import OrdinalFit, a_fit
 def plot_categories(
     fit: OrdinalFit, feature, ax: Axes | None = None, *, stacked: bool | None = None, **kwargs
 ) -> Axes:
-    """Draw the category probabilities along an attribute, with their intervals or stacked.
+    """Draw the category probabilities along an attribute, as curves with intervals or as a stack.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ def plot_effects(
         versus = float(np.median(column)) if levels is None else levels[0]
     table = effects(fit, feature, "probs", versus=versus, **kwargs)
     shown = f"{versus:.3g}" if levels is None else str(versus)
-    if levels is not None and len(levels) > 1:  # an only level differs from itself by nothing
+    if levels is not None and len(levels) > 1:  # a single level stays
         table = table[table[feature] != shown]
     places = Places.of(table, [feature])
     classes = fit.labels.class_names

@@ -14,7 +14,7 @@ from pmordinal.plots.base import FAINT, INK, WIDTH, tidy
 
 @dataclass(frozen=True)
 class Panel:
-    """A column of the table, what to call it, its standard error's column, and its scale."""
+    """A panel of the figure: a column of the table, its title, the column of its standard error, its scale."""
 
     column: str
     title: str
@@ -35,7 +35,7 @@ def plot_engines(
     columns: Sequence[str] | None = None,
     figsize: tuple[float, float] | None = None,
 ) -> np.ndarray:
-    """Draw what `pmordinal.compare` tells of each result: scores, distances and time.
+    """Draw the table of `pmordinal.compare`: scores, distances and time of each result.
 
     Parameters
     ----------

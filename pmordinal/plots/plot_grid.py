@@ -10,7 +10,7 @@ from pmordinal.plots.base import WIDTH, ink_on, new_axes
 
 
 def plot_grid(grid: Grid, ax: Axes | None = None, *, counts: bool = True) -> Axes:
-    """Draw a MODL grid as a heat map: what share of each part of the predictor falls into each interval.
+    """Draw a MODL grid as a heat map: the share of each target interval among the rows of each part.
 
     Cells have equal sizes; the boundaries between them are on the axes. ``grid.plot()`` draws the data under the
     grid instead.

@@ -92,12 +92,12 @@ def _classes(ax: Axes, thresholds: np.ndarray, table: pd.DataFrame, classes: lis
     edges = np.concatenate([[low], thresholds[:, 1], [high]])
     for k, colour in enumerate(class_colours(len(classes))):
         ax.axhspan(edges[k], edges[k + 1], color=colour, alpha=0.3, lw=0, zorder=0)
-    if np.any(thresholds[:, 2] > thresholds[:, 0]):  # room for the intervals, beside the data
+    if np.any(thresholds[:, 2] > thresholds[:, 0]):  # room for their intervals
         left, right = ax.get_xlim()
         ax.set_xlim(left, right + 0.025 * len(thresholds) * (right - left))
     for j, (bottom, middle, top) in enumerate(thresholds):
         ax.axhline(middle, color=MUTED, lw=0.9, ls="--", zorder=0.6)
-        if top > bottom:  # beside each other, because neighbours may overlap
+        if top > bottom:  # side by side, as neighbours may overlap
             place = 0.985 - 0.02 * (len(thresholds) - 1 - j)
             ax.vlines(place, bottom, top, MUTED, lw=3.5, transform=ax.get_yaxis_transform())
             ax.plot(place, middle, "o", color=MUTED, ms=6, transform=ax.get_yaxis_transform())
@@ -116,7 +116,7 @@ def _thresholds(tree: xr.DataTree, ci_prob: float | None) -> np.ndarray:
 def _rows(
     tree: xr.DataTree, feature: str, ci_prob: float | None
 ) -> tuple[pd.DataFrame, list[str] | None]:
-    """Return place, mean and interval of f at each training row; levels are spread out a little."""
+    """Return x position, mean and interval of f at each training row; rows of one level are spread out."""
     X = variable(tree, "constant_data", "X")
     names = [str(name) for name in X["feature"].values]
     columns = [

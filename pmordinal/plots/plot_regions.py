@@ -99,5 +99,5 @@ def _numeric(fit: OrdinalFit, name: str) -> int:
 
 
 def _reach(values: np.ndarray, n_grid: int) -> np.ndarray:
-    margin = 0.05 * (np.ptp(values) or abs(values[0]) or 1.0)  # around a constant, in its own size
+    margin = 0.05 * (np.ptp(values) or abs(values[0]) or 1.0)  # also for constant values
     return np.linspace(values.min() - margin, values.max() + margin, n_grid)

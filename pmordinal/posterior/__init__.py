@@ -1,4 +1,4 @@
-"""What every engine returns: a posterior of the latent function, and all that prediction needs."""
+"""Posteriors of the latent function, which the engines return and predictions are made from."""
 
 from pmordinal.posterior.base import Gradient, LatentDraws, Posterior, Start, Status
 from pmordinal.posterior.sites import MeasuredPosterior, SitePosterior, SiteReaction

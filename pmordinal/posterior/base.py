@@ -1,4 +1,4 @@
-"""What every engine returns: a posterior of the latent function, and what can be asked of it."""
+"""The base class `Posterior` of what engines return, and small classes that go with it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class Status:
     message : str
         Why it stopped and, where it did not converge, what to do.
     factorizations : int
-        Cholesky factorisations spent.
+        Number of Cholesky factorisations.
     """
 
     converged: bool
@@ -51,7 +51,7 @@ class Gradient:
 
 @dataclass(frozen=True)
 class Start:
-    """What a warm start needs of an earlier posterior: O(n) numbers.
+    """The part of a posterior that a later run of the engine can start from: O(n) numbers.
 
     Attributes
     ----------
@@ -67,17 +67,17 @@ class Start:
 
 @dataclass(frozen=True, eq=False)
 class LatentDraws:
-    """Draws of the latent function with their log densities, of one measure.
+    """Draws of the latent function with their log densities, all with respect to one measure.
 
     Attributes
     ----------
     f : ndarray, shape (draws, n)
     log_prior : ndarray, shape (draws,)
-        Of the Gaussian process.
+        Log density under the Gaussian-process prior.
     log_q : ndarray, shape (draws,)
-        Of the distribution that they were drawn from.
+        Log density under the distribution that they were drawn from.
     source : str
-        How they were drawn, where that needs saying.
+        How they were drawn, if not in the usual way.
     """
 
     f: np.ndarray
@@ -87,7 +87,7 @@ class LatentDraws:
 
 
 class Scores(Protocol):
-    """Log probabilities of labels, one a row, and whatever else an engine knows of them."""
+    """Log probabilities of labels, one for each row; an engine may add derivatives or errors."""
 
     @property
     def value(self) -> np.ndarray:
@@ -96,9 +96,9 @@ class Scores(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Posterior(ABC):
-    """Posterior of the latent function at the training rows: what all engines keep.
+    """Posterior of the latent function at the training rows; engines return subclasses of it.
 
-    What is computed when it is asked for can be a field of a subclass: the engine has it already.
+    A property here may be a field of a subclass whose engine has the value already.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Posterior(ABC):
     mean : ndarray, shape (n,)
         Posterior mean.
     precision : ndarray, shape (s,)
-        Of the sites, or of whatever else stands for the labels.
+        Of the sites, the Gaussians that replace the likelihoods of the labels (see `sites`).
     log_evidence : float
     status : Status
     """
@@ -129,7 +129,7 @@ class Posterior(ABC):
     @classmethod
     @abstractmethod
     def restore(cls, support: np.ndarray, **fields: Any) -> Self:
-        """Return the posterior with the fields of this class, `extra` and `support`; all else is computed again."""
+        """Rebuild a posterior from the fields of this class, `extra` and `support`, as a file has them."""
 
     @property
     @abstractmethod
@@ -149,7 +149,7 @@ class Posterior(ABC):
     def explain(self, k: np.ndarray) -> np.ndarray:
         """Return v, shape (s, m), for the covariances k of `support` with m new rows.
 
-        Of the prior covariance of f at these rows vᵀ v is what the labels explain.
+        The posterior covariance of f at these rows is the prior one minus vᵀ v.
         """
 
     @abstractmethod
@@ -168,17 +168,17 @@ class Posterior(ABC):
 
     @cached_property
     def outside(self) -> np.ndarray:
-        """The other rows, whose labels the posterior has not seen."""
+        """Training rows that are not in `support`: the posterior has not used their labels."""
         return np.setdiff1d(np.arange(self.y.size), self.support)
 
     @property
     def support_gram(self) -> Gram:
-        """Covariance bound to the rows of `support`."""
+        """Covariance of the rows of `support`."""
         return self.gram
 
     @property
     def start(self) -> Start:
-        """What the engine can start from next time."""
+        """A warm start for the engine's next run."""
         return Start(self.alpha)
 
     def latent(self, Xnew: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -203,18 +203,18 @@ class Posterior(ABC):
         return self.likelihood.probabilities(*moments)
 
     def components(self, draws: int, rng: np.random.Generator) -> np.ndarray:
-        """Return the α of the Gaussians that draws of f at new rows come from, shape (s, draws), or (s, 1) for one."""
+        """Return α of each Gaussian in the mixture that f at new rows is drawn from, shape (s, draws or 1)."""
         return self.alpha[:, None]
 
     @cached_property
     def in_sample(self) -> np.ndarray:
-        """Log probability that a new label at each training row equals the one there, shape (n,)."""
+        """Log probability that a second label at each training row would equal the first, shape (n,)."""
         return self.likelihood.tilted(self.y, self.mean, self.variance).value
 
     def latent_with_pullback(
         self, Xnew: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], Gradient]]:
-        """Return mean and variance of f at new rows, and the pullback of cotangents of both.
+        """Return mean and variance of f at new rows, and the pullback to the hyperparameters.
 
         Parameters
         ----------
@@ -224,18 +224,18 @@ class Posterior(ABC):
         -------
         mean, variance : ndarray, shape (m,)
         pullback : callable
-            Takes the cotangents of mean and variance and returns a `Gradient`.
+            Takes the derivatives of a number by mean and variance; returns its `Gradient`.
         """
         raise NotImplementedError
 
     @cached_property
     def log_evidence_error(self) -> float | None:
-        """Standard error of `log_evidence`, where it is estimated from draws."""
+        """Standard error of `log_evidence` if it is estimated from draws, else None."""
         return None
 
     @cached_property
     def log_evidence_correction(self) -> float | None:
-        """Estimate of what `log_evidence` misses, where the engine has one."""
+        """Estimate of the true log evidence minus `log_evidence`, if the engine has one."""
         return None
 
     def evidence_gradient(self) -> Gradient:

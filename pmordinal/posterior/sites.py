@@ -1,7 +1,8 @@
-"""Posteriors by Gaussian stand-ins for the labels: independent measurements of f, with precisions W.
+"""Posteriors in which a Gaussian, called a site, replaces the likelihood of each label.
 
-Given these the posterior of f is N(h, A), h = K α and A = (K⁻¹ + W)⁻¹; everything is expressed by B = I + W^½ K W^½, so
-K may be singular.
+A site acts like a measurement of f at its row, with a precision in W. The posterior of f is then N(h, A), with h = K α
+and A = (K⁻¹ + W)⁻¹. The cavity of a row is its Gaussian posterior without its own site. Everything is computed from
+B = I + W^½ K W^½, so K may be singular.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from pmordinal.posterior.base import Gradient, LatentDraws, Posterior, Start
 
 @dataclass(frozen=True)
 class SiteReaction:
-    """What the motion of the sites adds to a gradient: by K, shape (n, n), thresholds, log noise."""
+    """Terms that a gradient gets because the sites change with the parameters: by K, thresholds, log noise."""
 
     dK: np.ndarray
     thresholds: np.ndarray
@@ -28,7 +29,7 @@ class SiteReaction:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPosterior(Posterior):
-    """Posterior whose latent function is Gaussian given measurements of it, of precisions W = `precision`.
+    """Posterior in which f is Gaussian given measurements of it with the precisions W = `precision`.
 
     Attributes
     ----------
@@ -57,7 +58,7 @@ class MeasuredPosterior(Posterior):
 
     @cached_property
     def B_inverse_diagonal(self) -> np.ndarray:
-        """The diagonal of B⁻¹, 1 − W A: the share of its cavity that each site leaves, shape (n,)."""
+        """The diagonal of B⁻¹, which is 1 − W A: posterior over cavity variance, shape (n,)."""
         return np.diagonal(self.B_inverse).copy()
 
     def measured_variance(self) -> np.ndarray:
@@ -72,7 +73,7 @@ class MeasuredPosterior(Posterior):
     def scatter(
         self, alphas: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return one draw of N(K α, A) for each column α, shape (n, draws), and their log prior densities."""
+        """Draw from N(K α, A) for each column α of `alphas`; return draws, shape (n, draws), and log priors."""
         K, S = self.gram.matrix, self.root_precision[:, None]
         R = linalg.factor_psd(K)
         z0 = rng.standard_normal((R.shape[1], alphas.shape[1]))
@@ -85,7 +86,7 @@ class MeasuredPosterior(Posterior):
 
 @dataclass(frozen=True, eq=False)
 class SitePosterior(MeasuredPosterior):
-    """Gaussian approximation: a site of the precision W for each label, and its cavity."""
+    """Gaussian approximation of the posterior, with a site and a cavity for each label."""
 
     @cached_property
     def variance(self) -> np.ndarray:
@@ -102,12 +103,12 @@ class SitePosterior(MeasuredPosterior):
     @cached_property
     def cavity(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of f_i without the i-th site [CG2005, App. B]."""
-        var = self.variance / self.B_inverse_diagonal  # no cancellation
+        var = self.variance / self.B_inverse_diagonal  # A/(1 − W A), without cancellation
         return self.mean - var * self.alpha, var
 
     @property
     def start(self) -> Start:
-        """What the engine can start from next time."""
+        """A warm start for the engine's next run."""
         return Start(self.alpha, self.cavity)
 
     @cached_property
@@ -122,9 +123,9 @@ class SitePosterior(MeasuredPosterior):
     def latent_with_pullback(
         self, Xnew: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], Gradient]]:
-        """Return mean and variance of f at new rows, and the pullback of cotangents of both.
+        """Return mean and variance of f at new rows, and the pullback to the hyperparameters.
 
-        The pullback is exact: the sites move with the parameters. It costs O(n³ + n² m), and no
+        The pullback is exact: it includes the change of the sites with the parameters. It costs O(n³ + n² m), and no
         matrix of order m is formed.
         """
         values, alpha = self.gram.values, self.alpha
@@ -182,19 +183,19 @@ class SitePosterior(MeasuredPosterior):
         return dK
 
     def site_pullback(self, by_natural: np.ndarray, by_precision: np.ndarray) -> SiteReaction:
-        """Return what cotangents of the sites give, the sites being functions of the parameters.
+        """Return the gradient terms that come from the change of the sites with the parameters.
 
         Parameters
         ----------
         by_natural : ndarray, shape (n,)
-            By δη = δν − h δW, the change of the natural means ν = α + W h at a fixed mean h.
+            Derivatives by δη = δν − h δW, the change of the natural means ν = α + W h at a fixed mean h.
         by_precision : ndarray, shape (n,)
-            By the precisions W.
+            Derivatives by the precisions W.
         """
         raise NotImplementedError
 
     def marginal_pullback(self, by_mean: np.ndarray, by_variance: np.ndarray) -> np.ndarray:
-        """Return dK for cotangents of the posterior means and variances, the sites held fixed.
+        """Return the derivative by K, given those by posterior means and variances, with fixed sites.
 
         dA = Mᵀ dK M and dh = Mᵀ dK α with M = (I + W K)⁻¹ = S B⁻¹ S⁻¹.
 
@@ -208,7 +209,8 @@ class SitePosterior(MeasuredPosterior):
             Symmetric.
         """
         S, Binv = self.root_precision, self.B_inverse
-        dK = linalg.weighted_square(Binv, by_variance / self.precision)
+        # in full: NumPy would warn of what happens to be in the other triangle
+        dK = linalg.fill_upper(linalg.weighted_square(Binv, by_variance / self.precision))
         dK *= S
         dK *= S[:, None]
         v = 0.5 * S * linalg.symv(Binv, by_mean / S)

@@ -1,4 +1,4 @@
-"""A fit as one self-contained HTML file: data, parameters, curves, checks, rivals, how to repeat it."""
+"""A fit as one self-contained HTML file: data, parameters, effects, checks, other engines, the code to repeat it."""
 
 import hashlib
 import platform
@@ -30,10 +30,10 @@ from pmordinal.report.page import Section, code, columns, figure, heading, table
 from pmordinal.results.fit import OrdinalFit, a_fit
 from pmordinal.results.summary import grid_table, outcome, parameters, status
 
-MOST_CURVES = 6  # attributes with a picture of their own
-MOST_PANELS = 12  # thresholds with a panel of their own
-MOST_ROWS = 40  # rows of a table
-LEAST_EXPECTED = 8  # labels shown that the others predict worst
+MOST_CURVES = 6  # at most so many attributes have a picture
+MOST_PANELS = 12  # at most so many thresholds have a calibration panel
+MOST_ROWS = 40  # of a table in the report
+LEAST_EXPECTED = 8  # number of the most surprising labels that are shown
 
 SCORES = {
     "zero_one": "wrong class",
@@ -80,9 +80,9 @@ def write_report(
     ----------
     fit : OrdinalFit
     path : str or Path
-        Where to write; the file appears when it is complete.
+        File to write; it appears when it is complete.
     target : str
-        What the labels are called.
+        Name of the labels.
     others : mapping of str to OrdinalFit, optional
         Fits of the same rows by other engines, to compare with.
     failures : mapping of str to str, optional
@@ -104,7 +104,7 @@ def write_report(
     """
     fit = a_fit(fit)
     path = files.local(path)
-    files.target(path)  # fails before the work
+    files.target(path)  # raises now rather than after the work
     with _own_figures():
         html = _page(fit, target, dict(others or {}), dict(failures or {}), source, command)
     with files.whole(path) as temporary:
@@ -113,7 +113,7 @@ def write_report(
 
 @contextmanager
 def _own_figures() -> Iterator[None]:
-    """Close the figures that are opened meanwhile, also those of a report that fails."""
+    """Close all figures that are opened inside, also if the report fails."""
     before = set(plt.get_fignums())
     try:
         with plt.ioff():
@@ -124,7 +124,7 @@ def _own_figures() -> Iterator[None]:
 
 
 def _page(fit: OrdinalFit, target: str, others, failures, source, command) -> str:
-    repeat = _reproduce(fit, target, source, command)  # first, since it needs the source
+    repeat = _reproduce(fit, target, source, command)  # fails early without the source
     rows = training_table(fit)
     classes = pd.Index(fit.labels.class_names)
     codes = pd.Categorical.from_codes(fit.posterior.y, categories=classes, ordered=True)
@@ -158,7 +158,7 @@ def _page(fit: OrdinalFit, target: str, others, failures, source, command) -> st
 
 
 def training_table(fit: OrdinalFit) -> pd.DataFrame:
-    """Return the labelled rows of a fit in the user's units, categorical columns as they were."""
+    """Return the labelled rows of a fit as a table in the user's units, with categorical columns."""
     X = fit.features.untransform(fit.posterior.gram.X)
     out: dict[str, Any] = {}
     start = 0
@@ -211,7 +211,7 @@ def _describe(values: pd.Series) -> dict[str, object]:
 
 
 def _top(frame: pd.DataFrame, what: str, bars: str | None = None) -> str:
-    """Return the first rows of a table, saying how many there are."""
+    """Return the first rows of a table as HTML, with a note on how many there are in all."""
     if len(frame) <= MOST_ROWS:
         return table(frame, bars=bars)
     caption = f"The first {MOST_ROWS} of {len(frame)} {what}."

@@ -71,7 +71,7 @@ footer { max-width: 62rem; margin: 3rem auto 2rem; padding: 0 1.25rem; }
 
 @dataclass(frozen=True)
 class Section:
-    """A titled part of a page; `parts` are pieces of HTML."""
+    """A section of a page: its title and its blocks of HTML."""
 
     key: str
     title: str
@@ -141,7 +141,7 @@ def columns(*blocks: Iterable[str]) -> str:
 
 
 def table(frame: pd.DataFrame, caption: str = "", bars: str | None = None) -> str:
-    """Return a data frame, its index as row heads; the column `bars` gets bars beside its numbers.
+    """Return a data frame as an HTML table; the column `bars` gets bars beside its numbers.
 
     Examples
     --------

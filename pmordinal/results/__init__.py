@@ -1,1 +1,1 @@
-"""What comes out: fits, draws as ArviZ trees, effects, files."""
+"""Results: fits, posterior draws as ArviZ trees, effects, mixtures of fits, saving and loading."""

@@ -20,21 +20,21 @@ from pmordinal.posterior import LatentDraws, Posterior, Start
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
 
-# Of the differences: their error is its square, the engine's own error is divided by it.
+# Step of the finite differences: their error grows with its square, the engine's error is divided by it.
 STEP = 1e-3
-FLATTEST = 1e-2  # least curvature: a direction with a standard deviation of ten is flat
+FLATTEST = 1e-2  # smallest curvature: a standard deviation of ten
 
 
 class Surface(Protocol):
-    """What a fit keeps of its model: the objective around the optimum, by unconstrained hyperparameters x."""
+    """What a fit keeps of its model: the objective as a function of the unconstrained hyperparameters x."""
 
     discrete: list[str]
 
     def begin_from(self, start: Start | None) -> None:
-        """Forget earlier solutions but for this one, so that what comes next does not depend on them."""
+        """Forget all earlier solutions except this one, so that later results do not depend on them."""
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
-        """Return the gradient of the objective with its log prior."""
+        """Return the gradient of the objective plus log prior."""
 
     def log_prior(self, x: np.ndarray) -> float:
         """Return the log prior of x."""
@@ -48,7 +48,7 @@ class Surface(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
-    """N(mode, root rootᵀ) with log |root|; so many directions were too flat to have a curvature."""
+    """N(mode, root rootᵀ); `n_flat` directions were too flat for their curvature to be used."""
 
     mode: np.ndarray
     root: np.ndarray
@@ -103,7 +103,7 @@ def hessian(gradient: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.n
 
 
 def gaussian_at(gradient: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> Gaussian:
-    """Return the Gaussian of the log density's curvature at `x`; warn where it has none."""
+    """Return the Gaussian with the curvature of the log density at `x`; warn about flat directions."""
     H = hessian(gradient, x)
     if not np.all(np.isfinite(H)):
         raise ValueError(
@@ -124,7 +124,7 @@ def gaussian_at(gradient: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> 
 
 
 def joint_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> JointDraws:
-    """Return draws of the hyperparameters by curvature and of the latent function given each.
+    """Return Gaussian draws of the hyperparameters, and a draw of the latent function given each.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def joint_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> Join
             f"hyper='gaussian' needs continuous hyperparameters, and {surface.discrete[0]!r} is discrete: use "
             "hyper='point', or sample them with pm.sample(model=model)"
         )
-    surface.begin_from(fit.posterior.start)  # so that a seed gives the same draws again
+    surface.begin_from(fit.posterior.start)  # the same draws for the same seed
     with blas_threads(fit.posterior.y.size):
         q = gaussian_at(surface.gradient, x)
         points: list[dict[str, np.ndarray]] = []
@@ -186,11 +186,11 @@ def joint_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> Join
 
 
 def _state(surface: Surface, x: np.ndarray) -> tuple[float, Posterior] | None:
-    """Return log prior and posterior at the hyperparameters `x`; None where the engine breaks down."""
+    """Return log prior and posterior at the hyperparameters `x`; None if the engine fails."""
     try:
-        with np.errstate(all="ignore"):  # what overflows is found here
+        with np.errstate(all="ignore"):  # overflow is checked below
             log_prior, posterior = surface.log_prior(x), surface.posterior(x)
-    except (np.linalg.LinAlgError, ArithmeticError, ValueError):  # also thresholds that coincide
+    except (np.linalg.LinAlgError, ArithmeticError, ValueError):  # also equal thresholds
         return None
     usable = np.isfinite(log_prior) and np.isfinite(posterior.log_evidence)
     return (log_prior, posterior) if usable else None
@@ -199,4 +199,4 @@ def _state(surface: Surface, x: np.ndarray) -> tuple[float, Posterior] | None:
 def pareto_k(log_p: np.ndarray, log_q: np.ndarray) -> float:
     """Return the Pareto k-hat of importance weights: below 0.7 the approximation can be corrected."""
     log_weights = np.ravel(log_p - log_q)
-    return float(array_stats.psislw(log_weights.max() - log_weights)[1])  # ArviZ takes −log w
+    return float(array_stats.psislw(log_weights.max() - log_weights)[1])  # ArviZ expects −log w

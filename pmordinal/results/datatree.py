@@ -1,4 +1,4 @@
-"""Posterior draws as an ArviZ ``DataTree``, with all that ArviZ asks for."""
+"""Posterior draws as an ArviZ ``DataTree``, with the groups that ArviZ's functions need."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from pmordinal.results.curvature import JointDraws, joint_draws, pareto_k
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
 
-ENOUGH = 100  # draws for a tail to be fitted to
+ENOUGH = 100  # fewest draws for a Pareto k
 
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """The data: rows in the units of the covariance, class codes, and what they are called."""
+    """The training data: rows in the units of the covariance, class codes, and their names."""
 
     X: np.ndarray
     y: np.ndarray
@@ -35,7 +35,7 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Draws of the hyperparameters and of the latent function, chains and draws first.
+    """Draws of the hyperparameters and of the latent function; the first dimensions are chain and draw.
 
     Attributes
     ----------
@@ -43,10 +43,10 @@ class Draws:
         Every hyperparameter.
     f : ndarray, shape (chains, draws, n)
     thresholds, noise : ndarray, shape (chains, draws, r − 1) and (chains, draws)
-        Of the likelihood; they join `point` if it has none of these names. Thresholds by group,
-        which `point` has, are given for every row, shape (chains, draws, n, r − 1).
+        Parameters of the likelihood, added to `point` unless it has them. Thresholds by group,
+        which `point` has, are given here for every row, shape (chains, draws, n, r − 1).
     log_prior : ndarray, shape (chains, draws)
-        Of the latent function.
+        Log prior density of the latent function.
     stats : mapping of str to ndarray, shape (chains, draws)
         Further ``sample_stats``.
     dims : mapping
@@ -131,14 +131,14 @@ def assemble(
     engine: str,
     attrs: Mapping[str, Any],
 ) -> xr.DataTree:
-    """Return the tree of draws of the hyperparameters and of the latent function.
+    """Return a DataTree with all groups, from draws of hyperparameters and latent function.
 
     Parameters
     ----------
     draws : Draws
     training : Training
     rng : Generator
-        For the predictions.
+        For posterior predictive labels.
     engine : str
     attrs : mapping
         Further attributes.

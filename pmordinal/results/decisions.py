@@ -1,4 +1,4 @@
-"""From class probabilities to what was asked for: labels by a decision rule, cumulative probabilities, ranks."""
+"""Turns class probabilities into predictions: labels by a decision rule, cumulative probabilities, ranks."""
 
 import numpy as np
 import xarray as xr
@@ -10,7 +10,7 @@ KINDS = ("probs", "class", "cumulative", "latent", "rank")
 
 
 def present(probs: np.ndarray, labels: Labels, rows: dict, kind: str, rule):
-    """Return class probabilities of rows as a kind of prediction, see `OrdinalFit.predict`."""
+    """Return the kind of prediction that was asked for; see `OrdinalFit.predict`."""
     if kind == "class":
         return labels.decode(decide(probs, rule))
     if kind == "rank":
@@ -22,7 +22,7 @@ def present(probs: np.ndarray, labels: Labels, rows: dict, kind: str, rule):
 
 
 def decide(probs: np.ndarray, rule) -> np.ndarray:
-    """Return the class code that a decision rule picks from each row of probabilities.
+    """Return the class code for each row of probabilities, by a decision rule.
 
     Parameters
     ----------

@@ -25,23 +25,23 @@ from pmordinal.posterior import Posterior
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
 
-MOST_ROWS = 100  # training rows to average over: enough for a picture, cheap for a large fit
+MOST_ROWS = 100  # training rows to average over: enough for a smooth curve, and fast
 KINDS = ("probs", "exceedance", "rank", "latent")
 COLUMNS = ("kind", "class", "mean", "sd", "low", "high")
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """Where an attribute of the user's table stands in the matrix, and the values it takes in turn.
+    """An attribute of the user's table: its columns in the matrix, and the values to predict at.
 
     Attributes
     ----------
     where : slice
-        Its columns.
+        Its columns in the matrix.
     labels : tuple
-        The values as the user knows them: levels, or numbers.
+        The values in the user's table: levels, or numbers.
     codes : ndarray, shape (number of values, number of columns)
-        The values as the matrix has them.
+        The values in the matrix: one-hot levels, or numbers.
     numeric : bool
     """
 
@@ -66,8 +66,8 @@ def effects(
 ) -> pd.DataFrame:
     """Return average predictions along one attribute, or over the combinations of several.
 
-    Each training row (or an even selection of them) is given every value in turn, its other
-    attributes as they are, and the predictions are averaged.
+    Each training row (or an evenly spaced selection of them) is given every value in turn, with its other
+    attributes unchanged, and the predictions are averaged.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def effects(
 
 @dataclass(frozen=True)
 class Effect:
-    """A weighted average of predictions over rows; with weights of both signs, a difference.
+    """A weighted average of predictions over rows, or a difference of two averages.
 
     Attributes
     ----------
@@ -153,11 +153,11 @@ class Effect:
     probs : ndarray, shape (m, r)
         Class probabilities of the rows.
     means : ndarray, shape (draws or 1, m)
-        Of the latent function at the rows, for each Gaussian component of the posterior.
+        Means of the latent function at the rows, one set for each Gaussian component of the posterior.
     covariance : ndarray, shape (m, m)
-        Around these means, white noise left out.
+        Covariance around these means, without white noise.
     white : ndarray, shape (m,)
-        Variance of the covariance's white noise, which no data can tell.
+        Variance of the white noise in the covariance function, which data cannot predict.
     """
 
     likelihood: OrdinalLikelihood
@@ -171,7 +171,7 @@ class Effect:
     def of(
         cls, fit: "OrdinalFit", alphas: np.ndarray, X: np.ndarray, base: np.ndarray | None = None
     ) -> "Effect":
-        """Return the average over rows `X`, less that over rows `base`, in the user's units."""
+        """Return the average over rows `X`, minus that over rows `base` if given; both in the user's units."""
         weights = np.full(len(X), 1.0 / len(X))
         if base is not None:
             X, weights = np.concatenate([X, base]), np.repeat([1.0, -1.0], len(X)) / len(X)
@@ -192,15 +192,15 @@ class Effect:
         Parameters
         ----------
         names : list of str
-            Of the classes.
+            Names of the classes.
         kinds : sequence of str
         noise : ndarray, shape (draws, at least m)
-            Standard normal.
+            Standard normal draws, shared by all effects.
         tails : tuple of float
             Probabilities below the ends of the interval.
         """
         w, r = self.weights, self.likelihood.n_classes
-        # C^½ is a smooth function of C, which a Cholesky factor with pivots is not
+        # the symmetric root is a smooth function of C, which a pivoted Cholesky factor is not
         values, vectors = np.linalg.eigh(self.covariance)
         root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         f = self.means + noise[:, : w.size] @ root
@@ -246,7 +246,7 @@ class Effect:
 def joint_latent(
     posterior: Posterior, Z: np.ndarray, alphas: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return means of f at new rows for each α, the covariance around them, and the white noise on top."""
+    """Return means of f at new rows for each α, their covariance without white noise, and its variance."""
     k = posterior.support_gram.cross(Z)
     v = posterior.explain(k)
     kernel, values = posterior.gram.kernel, posterior.gram.values
@@ -293,7 +293,7 @@ def locate(features: Features, name: str) -> tuple[slice, Column]:
 
 
 def moved(X: np.ndarray, changes: Sequence[tuple[slice, np.ndarray]]) -> np.ndarray:
-    """Return the rows with some of their columns replaced."""
+    """Return a copy of the rows with some columns replaced."""
     X = X.copy()
     for where, code in changes:
         X[:, where] = code
@@ -301,7 +301,7 @@ def moved(X: np.ndarray, changes: Sequence[tuple[slice, np.ndarray]]) -> np.ndar
 
 
 def training_rows(fit: "OrdinalFit", at, free: Sequence[str], rows: int) -> np.ndarray:
-    """Return at most so many training rows, in the user's units, with what `at` fixes."""
+    """Return at most `rows` training rows, in the user's units, with the attributes in `at` held fixed."""
     if isinstance(at, str):
         checks.one_of("at", at, ("typical",))
         return typical_row(fit)
@@ -315,7 +315,7 @@ def training_rows(fit: "OrdinalFit", at, free: Sequence[str], rows: int) -> np.n
 def fixed(
     features: Features, at: Mapping[str, Any], free: Sequence[str]
 ) -> list[tuple[slice, np.ndarray]]:
-    """Return the changes that hold attributes at given values; those in `free` may not be held."""
+    """Return the column changes that hold attributes at given values; refuse those in `free`."""
     if not isinstance(at, Mapping):
         raise TypeError(f"at must map attributes to values, got {checks.got(at)}")
     for name in at:
@@ -325,7 +325,7 @@ def fixed(
 
 
 def typical_row(fit: "OrdinalFit") -> np.ndarray:
-    """Return medians and most frequent levels of the training rows, shape (1, d), in the user's units."""
+    """Return a row of medians and most frequent levels, shape (1, d), in the user's units."""
     X = fit.features.untransform(fit.posterior.gram.X)
     row = np.median(X, axis=0)
     for column in fit.features.given:

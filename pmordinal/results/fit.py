@@ -1,4 +1,4 @@
-"""A fitted ordinal Gaussian process: what was learned, and predictions from it."""
+"""`OrdinalFit`: a fitted ordinal Gaussian process, its parameters and predictions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,9 +20,9 @@ from pmordinal.results.summary import further
 if TYPE_CHECKING:
     from pmordinal.results.curvature import Surface
 
-BLOCK = 2**22  # numbers that a prediction may hold at a time: 32 MB an array
-DRAWS = 1000  # at least so many for a new row: engines that draw have one mean a draw
-TERMS = 32  # for each class of a new row: log probabilities come with derivatives
+BLOCK = 2**22  # largest number of entries of a temporary array in a prediction: 32 MB
+DRAWS = 1000  # entries counted for each new row at least: some engines have a mean for each draw
+TERMS = 32  # entries counted for each class of a new row: log probability and derivatives
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,15 @@ class FitStatus:
     ----------
     converged : bool
     evaluations, iterations : int
-        Of the objective and of L-BFGS, over all starts.
+        Evaluations of the objective and iterations of L-BFGS, over all starts.
     seconds : float
     message : str
     objectives : tuple of float
         The optimum that each start reached.
     log_evidence_correction : float, optional
-        The engine's estimate of what its evidence misses, in nats.
+        The engine's estimate of the true log evidence minus its own, in nats.
     interrupted : bool
-        Whether Ctrl-C ended it: what was found until then is kept.
+        Whether Ctrl-C ended it; the best result until then is kept.
     seed : int, optional
         The seed of the scattered starts, if it was given as a number.
     """
@@ -70,7 +70,7 @@ class OrdinalFit:
     dims : dict
         Names of the dimensions of the hyperparameters.
     objective : str
-        What was maximised, and `objective_value`, what was reached (log prior included, if any).
+        Name of the objective; `objective_value` is its maximum (including the log prior, if any).
     status : FitStatus
     engine : str
     labels : Labels
@@ -80,7 +80,7 @@ class OrdinalFit:
     index : ndarray, shape (n,)
         Names of the labelled rows: numbers, times or text, see `pmordinal.data.rows.storable`.
     optimum : tuple, optional
-        The objective and where its optimum is, for ``hyper="gaussian"``; a fit from a file or a pickle has none.
+        The objective and its optimum, for ``hyper="gaussian"``; None for a fit from a file or a pickle.
     """
 
     posterior: Posterior
@@ -146,7 +146,7 @@ class OrdinalFit:
         return present(probs, self.labels, rows, kind, rule)
 
     def _blocks(self, X: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield new rows in blocks, so that what they need besides the result is bounded."""
+        """Yield new rows in blocks, to bound the memory of a prediction."""
         width = max(self.posterior.support.size, DRAWS) + TERMS * self.labels.n_classes
         size = max(BLOCK // width, 1)
         for start in range(0, len(X), size):
@@ -217,7 +217,7 @@ class OrdinalFit:
         return to_datatree(self, draws, hyper, seed)
 
     def further_groups(self) -> dict[str, xr.Dataset]:
-        """Return the groups of a file that this kind of fit has besides those that all have."""
+        """Return further groups for the file of a fit, which subclasses may have."""
         return {}
 
     def save(self, path: str | Path) -> None:
@@ -227,11 +227,11 @@ class OrdinalFit:
         save(self, path)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the model out of pickles, which cannot hold every prior."""
+        """Leave the model out of pickles, since not every prior can be pickled."""
         return {**self.__dict__, "optimum": None}
 
     def __repr__(self) -> str:
-        """Return a table of what was learned."""
+        """Return a readable table of the fit."""
         counts = dict(zip(self.labels.class_names, self.labels.counts.tolist(), strict=True))
         unlabeled = f", {len(self.unlabeled)} unlabelled" if len(self.unlabeled) else ""
         state = "" if self.status.converged else " (not converged)"
@@ -260,7 +260,7 @@ class OrdinalFit:
 
 
 def a_fit(source: Any) -> OrdinalFit:
-    """Return a fit as it is, and refuse what has no posterior to average predictions of."""
+    """Return `source` if it is a single fit; raise a TypeError for anything else."""
     if not isinstance(source, OrdinalFit):
         hint = ": pass one of its fits" if hasattr(source, "fits") else ", as pmo.fit returns it"
         raise TypeError(f"fit must be an OrdinalFit, got {type(source).__name__}{hint}")

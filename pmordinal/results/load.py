@@ -1,4 +1,4 @@
-"""Fits from disk: netCDF or Zarr, read as data; nothing is unpickled."""
+"""Loads fits from netCDF or Zarr files; they are read as data, nothing is unpickled."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ from pmordinal.results.semisupervised import SemiSupervisedFit
 from pmordinal.results.storage import FORMAT
 
 GROUPS = ("fit", "kernel", "point")
-# What reading a file that is not ours, or half of it, ends in: the libraries below agree on none.
+# Errors that the libraries raise for a file that is damaged or not ours; each has its own.
 FOREIGN = (
     OSError,
     LookupError,
@@ -68,7 +68,7 @@ def load(path: str | Path) -> OrdinalFit:
 
 
 def _rebuild(groups: dict[str, xr.Dataset]) -> OrdinalFit:
-    """Return the fit that the groups of a file describe."""
+    """Return the fit, built from the groups of a file."""
     data = groups["fit"]
     header = json.loads(data["header"].values.astype(np.uint8).tobytes().decode())
     kernel_values = groups["kernel"]

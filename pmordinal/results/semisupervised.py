@@ -1,4 +1,4 @@
-"""A fit that has learned from unlabelled rows too."""
+"""`SemiSupervisedFit`: a fit that has also learned from unlabelled rows."""
 
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
@@ -14,12 +14,12 @@ PATH = ("weight", "objective", "log_evidence", "match", "switches", "rounds", "e
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SemiSupervisedFit(OrdinalFit):
-    """A fit that has learned from unlabelled rows too.
+    """A fit that has also learned from unlabelled rows.
 
     Attributes
     ----------
     proportions : ndarray, shape (r,)
-        Class proportions that the unlabelled rows were held to.
+        Prescribed class proportions of the unlabelled rows.
     unlabeled_codes : ndarray of int, shape (m,)
         Final class codes of the unlabelled rows; `unlabeled_labels` are the labels.
     path : DataFrame
@@ -34,12 +34,12 @@ class SemiSupervisedFit(OrdinalFit):
 
     @classmethod
     def of(cls, fit: OrdinalFit, **extra: Any) -> Self:
-        """Return `fit` with what was learned from the unlabelled rows."""
+        """Return `fit` with the additional fields of this class."""
         return cls(**{f.name: getattr(fit, f.name) for f in fields(OrdinalFit)}, **extra)
 
     @property
     def unlabeled_labels(self) -> Any:
-        """Final labels of the unlabelled rows, of the kind you gave: their counts are prescribed.
+        """Final labels of the unlabelled rows, of the type you gave, in the prescribed proportions.
 
         First the rows of `X` without a label, then those of ``unlabeled=``.
         """
@@ -56,7 +56,7 @@ class SemiSupervisedFit(OrdinalFit):
         return self._predict(self.unlabeled, {"obs": np.arange(len(self.unlabeled))}, kind, rule)
 
     def further_groups(self) -> dict[str, xr.Dataset]:
-        """Return what this fit has besides an `OrdinalFit`, for files."""
+        """Return what this fit has in addition to an `OrdinalFit`, as groups for a file."""
         data = {
             "proportions": ("class", self.proportions),
             "unlabeled_codes": ("extra", self.unlabeled_codes),
@@ -66,7 +66,7 @@ class SemiSupervisedFit(OrdinalFit):
 
     @classmethod
     def from_dataset(cls, fit: OrdinalFit, data: xr.Dataset) -> Self:
-        """Return `fit` with what `further_groups` gave."""
+        """Return `fit` with the data that `further_groups` had returned."""
         return cls.of(
             fit,
             proportions=data["proportions"].values,

@@ -1,4 +1,4 @@
-"""Stacking: a mixture of fits, weighted by how well they predict the labels they have not seen.
+"""Stacking: a mixture of fits, weighted by how well they predict left-out labels.
 
 Covariances often fit about equally well, and their mistakes differ. The weights w maximise Σ_i log Σ_k w_k p_k(y_i | y
 without i), which the engines' leave-one-out probabilities give without a refit, plus a Dirichlet prior that keeps
@@ -18,7 +18,8 @@ from pmordinal.data.rows import row_names
 from pmordinal.results.decisions import KINDS, present
 from pmordinal.results.fit import OrdinalFit
 
-PRIOR = 10.0  # pseudo-counts of the Dirichlet prior on the weights: better than 0 to 5 on held-out training rows
+# pseudo-counts of the Dirichlet prior on the weights; on held-out training rows better than 0 to 5
+PRIOR = 10.0
 LEAST_WEIGHT = 1e-9
 
 
@@ -30,10 +31,10 @@ class Stack:
     ----------
     fits : dict of str to OrdinalFit
     weights : Series
-        Of each fit; they sum to one.
+        Weight of each fit; they sum to one.
     elpd : float
-        Log probability of the labels, each left out, under the mixture. The weights have seen them: it flatters a
-        little.
+        Log probability of the labels, each left out, under the mixture. It is slightly optimistic, as the weights
+        were fitted to the same labels.
     """
 
     fits: dict[str, OrdinalFit]
@@ -57,7 +58,7 @@ class Stack:
         return present(probs, labels, {"obs": row_names(Xnew, len(probs))}, kind, rule)
 
     def __repr__(self) -> str:
-        """Say what is mixed."""
+        """Return the names of the fits with their weights."""
         parts = ", ".join(f"{weight:.2f} {name}" for name, weight in self.weights.items())
         return f"Stack({parts}; elpd_loo {self.elpd:.1f})"
 
@@ -97,19 +98,19 @@ def stack(fits: Mapping[str, OrdinalFit], *, prior: float = PRIOR) -> Stack:
         raise ValueError(f"prior must not be negative, got {prior}")
     scores = np.array([fit.posterior.leave_one_out.value for fit in fits.values()])
     best = scores.max(0)
-    probability = np.exp(scores - best)  # the weights depend on ratios only
+    probability = np.exp(scores - best)  # the weights depend only on ratios
     weights = stacking_weights(probability, prior)
     elpd = float((np.log(weights @ probability) + best).sum())
     return Stack(dict(fits), pd.Series(weights, index=list(fits), name="weight"), elpd)
 
 
 def stacking_weights(probability: np.ndarray, prior: float = PRIOR) -> np.ndarray:
-    """Return the weights of a mixture that make held-out labels most probable: a concave problem.
+    """Return the mixture weights that make held-out labels most probable; the problem is concave.
 
     Parameters
     ----------
     probability : ndarray, shape (number of fits, n)
-        What each fit gave each held-out label, up to a factor for each label.
+        Probability of each held-out label under each fit, up to a factor for each label.
     prior : float
         Pseudo-counts: a Dirichlet prior with concentration 1 + prior.
 

@@ -1,4 +1,4 @@
-"""Fits on disk: netCDF or Zarr, data only; nothing is unpickled."""
+"""Saves fits as netCDF or Zarr files: plain data, no pickles."""
 
 import json
 from dataclasses import asdict
@@ -69,7 +69,7 @@ def save(fit: "OrdinalFit", path: str | Path) -> None:
 
 
 def _ragged(arrays: dict[str, np.ndarray]) -> xr.Dataset:
-    """Arrays of any shapes side by side, each with dimensions of its own."""
+    """Return arrays of any shapes as one dataset; each has its own dimensions."""
     return xr.Dataset(
         {name: ([f"{name}_{i}" for i in range(a.ndim)], a) for name, a in arrays.items()}
     )

@@ -1,7 +1,7 @@
-"""Trees of arrays as files: netCDF or Zarr, made in memory, and checked before anything reads them.
+"""Writes and reads DataTrees as netCDF or Zarr files; files are checked before they are opened.
 
-A file may come from a stranger. So it is read into memory once, and what is checked there is what the libraries get:
-no link leads out of it, no array lies in another file, and no codec runs that `write` does not use.
+A file may come from a stranger. So its bytes are read into memory once, checked, and then passed to the libraries: no
+link may lead out of it, no array may be in another file, and no codec may run that `write` does not use.
 """
 
 import io
@@ -17,20 +17,20 @@ import xarray as xr
 from pmordinal.data import files
 
 SUFFIXES = (".nc", ".zarr")
-CODECS = ("bytes", "zstd")  # of Zarr
+CODECS = ("bytes", "zstd")  # of Zarr files that we write
 META = "zarr.json"
-COMPLETE = {"chunks": "all"}  # no chunk of zeros was left out
+COMPLETE = {"chunks": "all"}  # attribute: every chunk is in the file, also those of zeros
 
 
 def suffix(path: Path) -> str:
-    """Return the kind of file that a path names; raise for others."""
+    """Return the suffix of a path; raise if it is not supported."""
     if path.suffix not in SUFFIXES:
         raise ValueError(f"path must end in .nc (netCDF) or .zarr, got {path.name!r}")
     return path.suffix
 
 
 def check_target(path: Path) -> None:
-    """Raise if no tree can be written to `path`: for want of a folder, of a permission or of zarr."""
+    """Raise if no tree can be written to `path`: no folder, no permission, or no zarr installed."""
     is_zarr = suffix(path) == ".zarr"
     if is_zarr:
         _memory_store()
@@ -38,13 +38,13 @@ def check_target(path: Path) -> None:
 
 
 def write(tree: xr.DataTree, path: Path) -> None:
-    """Write a tree to a netCDF file or a Zarr store, whole or not at all.
+    """Write a tree to a netCDF file or a Zarr store, completely or not at all.
 
     Parameters
     ----------
     tree : DataTree
     path : Path
-        Its suffix says which.
+        Its suffix decides which.
     """
     check_target(path)
     # in memory first: HDF5 crashes the process when a disk is full, and Zarr writes in threads
@@ -69,7 +69,7 @@ def read(path: Path) -> dict[str, xr.Dataset]:
     Parameters
     ----------
     path : Path
-        Its suffix says which; raises if the file holds what `write` never writes.
+        Its suffix decides which; raises if the file has parts that `write` never writes.
     """
     if suffix(path) == ".zarr":
         opened = _open_zarr(files.read_folder(path))
@@ -86,7 +86,7 @@ def _open_netcdf(content: bytes) -> xr.DataTree:
 
 
 def _check_links(file: h5py.File) -> None:
-    """Refuse a file that is no tree, or that takes anything from elsewhere."""
+    """Refuse a file with links, with loops, or with data in other files."""
     seen: set[Any] = {file["/"]}
     todo = [file["/"]]
     while todo:
@@ -131,7 +131,7 @@ def _open_zarr(content: Mapping[str, bytes]) -> xr.DataTree:
 
 
 def _codecs(meta: Any) -> Iterator[Any]:
-    """Yield the names of all codecs in a description, wherever they stand in it."""
+    """Yield the names of all codecs in an array's metadata, at any depth."""
     if isinstance(meta, list):
         for item in meta:
             yield from _codecs(item)
@@ -144,7 +144,7 @@ def _codecs(meta: Any) -> Iterator[Any]:
 
 
 def _check_chunks(name: str, meta: dict[str, Any], content: Mapping[str, bytes]) -> None:
-    """Refuse an array with a lost chunk: Zarr would take it for zeros."""
+    """Refuse an array with a missing chunk, which Zarr would read as zeros."""
     if meta["node_type"] != "array":
         return
     chunks = np.array(meta["chunk_grid"]["configuration"]["chunk_shape"], dtype=int)
@@ -156,7 +156,7 @@ def _check_chunks(name: str, meta: dict[str, Any], content: Mapping[str, bytes])
 
 
 def _memory_store() -> Any:
-    """Return Zarr's store in memory; say what to install where there is none."""
+    """Return Zarr's class of stores in memory; raise with what to install if there is none."""
     try:
         from zarr.storage import MemoryStore
     except ImportError as error:

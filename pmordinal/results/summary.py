@@ -1,4 +1,4 @@
-"""What a fit, a comparison or a grid says in a few rows: for the terminal and for reports."""
+"""Short tables of a fit or a grid, for the terminal and for reports."""
 
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def further(point: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the hyperparameters besides thresholds and noise; what stands there twice, once."""
+    """Return the hyperparameters except thresholds and noise, each once."""
     shown = {"thresholds", "noise"}
-    if {"amplitude", "noise"} <= point.keys():  # the entries of this vector
+    if {"amplitude", "noise"} <= point.keys():  # `scales` holds the same two
         shown.add("scales")
     return {name: value for name, value in point.items() if name not in shown}
 
@@ -44,7 +44,7 @@ def parameters(fit: "OrdinalFit") -> dict[str, float]:
 
 
 def outcome(fit: "OrdinalFit") -> dict[str, str]:
-    """Return rows, evidence, leave-one-out score and how the fit ended, each with what belongs to it."""
+    """Return number of rows, evidence, leave-one-out score and status of a fit, as readable text."""
     scores = fit.posterior.leave_one_out.value
     correction = fit.status.log_evidence_correction
     missed = "" if correction is None else f" (estimated error {-correction:+.3f})"
@@ -74,7 +74,7 @@ def status(fit: "OrdinalFit") -> str:
 
 
 def grid_table(grid: "Grid", names: list[str] | None = None) -> pd.DataFrame:
-    """Return the counts of a grid, rows and columns named.
+    """Return the counts of a grid, with names for rows and columns.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def grid_table(grid: "Grid", names: list[str] | None = None) -> pd.DataFrame:
 
 
 def number(value: Any) -> str:
-    """Return a value as a table shows it: four digits, yes or no, nothing where it is missing."""
+    """Return a value as text for a table: four digits, yes or no, empty if missing."""
     if value is None or value is pd.NA or value != value:
         return ""
     if isinstance(value, bool | np.bool_):

@@ -1,4 +1,4 @@
-"""scikit-learn's faces: an ordinal Gaussian process as a classifier, and MODL's estimators.
+"""scikit-learn estimators: an ordinal Gaussian process as a classifier, and those of MODL.
 
 scikit-learn is an optional dependency: ``pip install pmordinal[sklearn]``.
 """
@@ -46,7 +46,7 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
     link : {"probit", "logit", "cloglog"}, default "probit"
         Distribution of the noise.
     objective : str, optional
-        What to maximise; default is the engine's own.
+        The objective to maximise; default is the engine's own.
     categories : sequence, optional
         All labels from lowest to highest, the unobserved ones included. Default is the order of an
         ordered categorical, else the sorted labels, as everywhere in scikit-learn: text is then in
@@ -155,7 +155,7 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
         target = read_target(y, self.categories, may_be_codes=self._is_copy)
         labels, r = target.labels, target.labels.n_classes
         check_consistent_length(X, labels.codes)
-        decide(np.full((1, r), 1.0 / r), self.rule)  # a wrong rule fails here
+        decide(np.full((1, r), 1.0 / r), self.rule)  # so that a wrong rule fails now
         model = gp_model(
             X,
             labels.decode(labels.codes),
@@ -182,7 +182,7 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _seed(self) -> int:
-        """Return a seed that `random_state` stands for, in the way of scikit-learn."""
+        """Return the integer seed that `random_state` gives, by scikit-learn's rules."""
         try:
             return int(check_random_state(self.random_state).randint(2**31 - 1))
         except (TypeError, ValueError) as error:
@@ -192,7 +192,7 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
             ) from error
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each row that `rule` picks.
+        """Return the class of each row, chosen by `rule`.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[np.argsort(self._positions)[chosen]]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return class probabilities, columns in the order of `classes_`, which is the sorted one.
+        """Return class probabilities; columns are in the order of `classes_`, which is sorted.
 
         ``fit_.predict(X)`` has them from lowest to highest, with the names of the labels.
 
@@ -227,7 +227,7 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
         return self.fit_.predict(table).to_numpy()
 
     def _table(self, X: Any, *, reset: bool) -> Any:
-        """Return X after scikit-learn's checks; tables keep their columns, whatever the types."""
+        """Return X after scikit-learn's checks; a table keeps its columns and their types."""
         X = as_pandas(X, "X")
         if hasattr(X, "columns") and len(X) > 0 and len(X.columns) > 0:
             validate_data(self, X, skip_check_array=True, reset=reset)

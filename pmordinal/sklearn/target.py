@@ -1,4 +1,4 @@
-"""The target of a classifier: ordered labels, or the codes that scikit-learn has made of them.
+"""The target of a classifier: ordered labels, or codes that a scikit-learn meta-estimator made of them.
 
 Some meta-estimators hand the codes of a label encoder to the estimators that they clone and fit: code k
 is the k-th of the labels that occur, sorted. The order of the labels is lost, and so are their
@@ -25,7 +25,7 @@ from pmordinal.errors import LabelOrderWarning
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """What a classifier makes of its target.
+    """The target of a classifier after it was read.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ def read_target(y: Any, categories: Iterable[Any] | None, *, may_be_codes: bool 
     >>> target.classes.tolist(), target.positions.tolist(), target.labels.codes.tolist()
     (['high', 'low'], [1, 0], [0, 1])
     """
-    is_plain = isinstance(y, np.ndarray) and y.dtype == np.intp  # what encoders return
+    is_plain = isinstance(y, np.ndarray) and y.dtype == np.intp  # as label encoders return
     y = _one_column(y)
     if categories is not None:
         categories = check_categories(categories)
@@ -96,22 +96,22 @@ def read_target(y: Any, categories: Iterable[Any] | None, *, may_be_codes: bool 
 
 
 def _one_column(y: Any) -> Any:
-    """Return the column of a table that has only one, with its order and type."""
+    """Return y, or the only column of a table y, with its order and type."""
     y = as_pandas(y, "y")
     if hasattr(y, "columns") and len(y.columns) == 1:
-        column_or_1d(np.asarray(y), warn=True)  # scikit-learn's own words
+        column_or_1d(np.asarray(y), warn=True)  # gives scikit-learn's own warning
         y = y[y.columns[0]]
-    if is_polars(y) and hasattr(y, "dtype"):  # an Enum knows its order
+    if is_polars(y) and hasattr(y, "dtype"):  # keeps the order of an Enum
         y = column_values(y)
     dtype = getattr(y, "dtype", None)
     if isinstance(dtype, pd.api.extensions.ExtensionDtype) and hasattr(dtype, "numpy_dtype"):
-        if not pd.isna(y).any():  # scikit-learn would make floats of nullable integers
+        if not pd.isna(y).any():  # keeps nullable integers from becoming floats
             y = np.asarray(y, dtype=dtype.numpy_dtype)
     return y
 
 
 def _sorted_levels(y: np.ndarray) -> list[Any]:
-    """Return the labels that occur in the order of scikit-learn; warn where that order means nothing."""
+    """Return the labels that occur, sorted as scikit-learn does; warn if that order has no meaning."""
     levels = np.unique(y).tolist()
     if len(levels) < 2:
         raise ValueError(f"y has 1 class, {show(levels)}: declare the others with categories=[...]")
@@ -126,7 +126,7 @@ def _sorted_levels(y: np.ndarray) -> list[Any]:
 
 
 def _sorting(levels: list[Any]) -> np.ndarray:
-    """Return the positions of the levels when sorted; as they are where they have no order."""
+    """Return the positions that sort the levels; 0, 1, … if they cannot be sorted."""
     try:
         return np.array(sorted(range(len(levels)), key=levels.__getitem__))
     except TypeError:  # text and numbers: scikit-learn cannot sort them either
@@ -165,7 +165,7 @@ def _are_codes(y: np.ndarray, categories: tuple[Any, ...], may_be_codes: bool) -
 
 
 def _decoded(y: np.ndarray, categories: tuple[Any, ...]) -> Target:
-    """Return the target that codes of the sorted categories stand for; classes are the codes."""
+    """Return the target for codes of the sorted categories; its classes are the codes."""
     check_levels(categories, "y", given=True)
     positions = _sorting(list(categories))
     kind = encode(list(categories), categories)

@@ -1,4 +1,4 @@
-"""Expectation propagation: the iteration, and the sites that it updates."""
+"""Expectation propagation: the engine, and the updates of its sites."""
 
 from pmordinal.engines.ep.engine import EP
 

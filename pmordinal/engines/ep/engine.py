@@ -1,10 +1,10 @@
 """Expectation propagation [CG2005, section 3.2 and Appendix B].
 
-Every datum has a Gaussian site of precision p. The state is (p, α), with the posterior mean h = K
-α: the natural means ν = α + p h of the papers cancel when the noise is small. Away from the fixed
-point all sites are updated at once, one factorisation a sweep, damped where that stops helping.
-Near it the sites take Newton steps in which means are exact and variances are linear in the change
-of the sites: products with A and A∘A, so that two or three factorisations finish.
+Each label has a Gaussian site of precision p. The state is (p, α), with the posterior mean h = K α; the
+natural means ν = α + p h of the papers would cancel when the noise is small. Away from the fixed point all
+sites are updated at once, with one factorisation in each sweep, and damped if the residual does not fall.
+Near it the sites take Newton steps, in which means are exact and variances are linear in the change of the
+sites. These need only products with A and A∘A, so that two or three factorisations are enough.
 """
 
 from dataclasses import dataclass, field, replace
@@ -22,12 +22,12 @@ from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.likelihood.smoothing import Terms, Triple
 from pmordinal.posterior import Gradient, SitePosterior, SiteReaction, Start, Status
 
-NEAR = 1.0  # residual below which Newton steps pay
-FLOOR = 1e-4  # residual below which a stalled iteration is at the rounding floor, not lost
-PLAIN = 3.0  # residual, in those of a sampler, below which another plain sweep will do it
-NOISE = 1e-6  # what single precision leaves of a residual
-LOOSE = 1e-3  # residual that suffices inside an optimiser: the optimum moves by less than 1e-4 nats
-SAMPLED = 3e-3  # and inside a sampler: the evidence moves by 1e-6 nats, its gradient by 1e-4
+NEAR = 1.0  # Newton steps are tried below this residual
+FLOOR = 1e-4  # below this residual, a stalled iteration has reached rounding errors
+PLAIN = 3.0  # below this residual, in units of SAMPLED, one more plain sweep is enough
+NOISE = 1e-6  # smallest residual in single precision
+LOOSE = 1e-3  # tolerance inside an optimiser: the optimum changes by less than 1e-4 nats
+SAMPLED = 3e-3  # tolerance inside a sampler: errors of the evidence are 1e-6 nats
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class EPPosterior(SitePosterior):
     inverse_factor : ndarray, shape (n, n)
         L⁻¹, the inverse of `factor`; zero above the diagonal.
     B_inverse_diagonal, variance, leave_one_out
-        Of the last sweep.
+        From the last sweep.
     """
 
     inverse_factor: np.ndarray = field(repr=False)
@@ -53,7 +53,7 @@ class EPPosterior(SitePosterior):
         return linalg.fill_upper(linalg.gram_of_columns(self.inverse_factor))
 
     def evidence_gradient(self) -> Gradient:
-        """Return the gradient of the evidence: at the fixed point the sites may be held fixed."""
+        """Return the gradient of the evidence; at the fixed point it is that with fixed sites."""
         terms = self.leave_one_out
         return Gradient(
             self.gram.pullback(self.evidence_dK(0.5 * self.alpha)),
@@ -74,7 +74,7 @@ class EPPosterior(SitePosterior):
         return total
 
     def loo_gradient(self) -> Gradient:
-        """Return the exact gradient of Σ log p(y_i | y without i): the sites move with θ."""
+        """Return the exact gradient of Σ log p(y_i | y without i), with the change of the sites."""
         terms, none = self.leave_one_out, np.zeros(self.y.size)
         # at fixed α, ∂J/∂λ = ½ (L'' + L'²) − L' α
         moved = self._react(terms.d1, -0.5 * (terms.curvature + terms.d1**2), none, none)
@@ -86,15 +86,15 @@ class EPPosterior(SitePosterior):
         )
 
     def site_pullback(self, by_natural: np.ndarray, by_precision: np.ndarray) -> SiteReaction:
-        """Return the reaction of the fixed point to cotangents of its sites; see `SitePosterior`."""
+        """Return the gradient terms from the change of the fixed point; see `SitePosterior`."""
         none = np.zeros(self.y.size)
         return self._react(none, none, by_natural, by_precision)
 
     def _react(self, by_mean, by_var, by_natural, by_precision) -> SiteReaction:
-        """Pull cotangents of h − λ δα, of λ, and of the sites through the fixed point.
+        """Pull derivatives by h − λ δα, by λ, and by the sites back through the fixed point.
 
-        It is differentiated implicitly; all of its reaction is in the cotangent x of the site
-        precisions, one linear system of order n.
+        By implicit differentiation: one linear system of order n gives the derivatives x by the
+        site precisions, and all others follow.
         """
         A, terms = self.site_covariance, self.leave_one_out
         _, lam = self.cavity
@@ -102,7 +102,7 @@ class EPPosterior(SitePosterior):
         L3, L4 = terms.d3, terms.d4
 
         def back(by_mean, by_var, by_natural):
-            """Pull cotangents of h − λ δα, λ and η back to those of λ, h and the slope L'."""
+            """Turn derivatives by h − λ δα, λ and η into those by λ, h and the slope L'."""
             by_h = by_mean / D
             by_slope = by_natural + A.times(by_h) - lam * by_mean
             return by_var + 0.5 * L3 / D * by_slope, by_h, by_slope
@@ -139,9 +139,9 @@ class EP(Engine):
     Parameters
     ----------
     tol : float
-        Largest change of a site, in units of its marginal, at which the sites are accepted.
+        The iteration ends when no site changes by more than this, in units of its marginal.
     max_sweeps : int
-        Factorisations before giving up (and saying so in the status).
+        Largest number of sweeps; the status says if they were not enough.
 
     Examples
     --------
@@ -161,9 +161,9 @@ class EP(Engine):
     max_sweeps: int = 200
 
     def loosened(self, objective: str, sampled: bool = False) -> Self:
-        """Return the engine with a wider tolerance for the evidence, stationary in the sites.
+        """Return the engine with a larger tolerance if the objective is the evidence.
 
-        Its error is quadratic in the residual and its gradient's is linear, far below what L-BFGS or NUTS sees.
+        The evidence is stationary in the sites: its error is quadratic in the residual, that of its gradient linear.
         """
         if objective != "evidence":
             return self
@@ -178,7 +178,7 @@ class EP(Engine):
     ) -> EPPosterior:
         """Return the posterior at the fixed point; see `Engine`."""
         problem = SiteProblem(gram.matrix, y, likelihood, self.tol)
-        rough = 1e-3 if self.tol < NOISE else 10.0 * self.tol  # not the last sweep but one
+        rough = 1e-3 if self.tol < NOISE else 10.0 * self.tol  # no single precision below it
         damping, near, best, previous, stalled, message = 1.0, NEAR, np.inf, np.inf, 0, ""
         sites, sweep = None, 0
         while True:
@@ -223,7 +223,7 @@ class EP(Engine):
         )
 
     def _status(self, message: str, sweep: int, residual: float) -> Status:
-        """Return the status of an iteration that ended with a message, or with none."""
+        """Return the status: converged with this message, or not converged if it is empty."""
         lost = (
             f"no convergence in {self.max_sweeps} sweeps (residual {residual:.1e}): raise "
             "max_sweeps, or give the noise and length-scales proper priors"

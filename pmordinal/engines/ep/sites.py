@@ -1,6 +1,6 @@
-"""Sites of expectation propagation: the posterior of given ones, and those that its cavities ask for [CG2005, App. B].
+"""Sites of expectation propagation: solves for the posterior of given sites, and updates them [CG2005, App. B].
 
-The engine iterates between the two, with plain steps and with the Newton steps that are here.
+New sites match the moments of likelihood × cavity. The engine repeats both, with plain steps and with Newton steps.
 """
 
 from collections.abc import Callable
@@ -15,26 +15,26 @@ from pmordinal.likelihood.smoothing import Terms
 from pmordinal.linalg.workspace import empty
 from pmordinal.posterior import Start
 
-SMALL = 200  # rows up to which single precision does not pay
-ROUNDS = 3  # Newton steps with one factorisation
+SMALL = 200  # up to so many rows, single precision is not faster
+ROUNDS = 3  # largest number of Newton steps with one factorisation
 LEAST_PRECISION_SHARE = 1e-12  # smallest site precision, as a share of the largest
-LEAST_PRECISION = 1e-280  # smallest site precision of all
+LEAST_PRECISION = 1e-280  # smallest site precision in absolute terms
 
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """Sites to solve for: precisions p and natural means α + t + p h, (α, h) a known pair."""
+    """Sites to solve for: precisions p and natural means α + t + p h, given an earlier α and h = K α."""
 
     p: np.ndarray
     t: np.ndarray
     alpha: np.ndarray
-    expected: float  # residual
+    expected: float  # estimate of the residual
     by_newton: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The posterior of given sites, its cavities, and the sites that these ask for."""
+    """The posterior of given sites, its cavities, and the new sites that match their moments."""
 
     p: np.ndarray
     S: np.ndarray
@@ -57,7 +57,7 @@ class State:
 
     @property
     def log_evidence(self) -> float:
-        """Log Z of these sites, stationary where they are at the fixed point [CG2005, App. B]."""
+        """Log Z of these sites; at the fixed point it is stationary in the sites [CG2005, App. B]."""
         return float(
             self.terms.value.sum()
             - 0.5 * np.log(self.c).sum()
@@ -66,13 +66,13 @@ class State:
         )
 
     def damped(self, size: float) -> Sites:
-        """Return sites moved by that share towards those asked for."""
+        """Return sites moved by this share towards the new ones."""
         p = self.p + size * (self.p_new - self.p)
         return Sites(p, size * self.slope_gap, self.alpha, self.residual)
 
 
 def _ask(terms: Terms, alpha, p, a) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the site precisions that match moments, the gap in α, and the residual."""
+    """Return the site precisions that match moments, the change of α to them, and the residual."""
     p_new = _floored(terms.curvature / terms.shrink)
     gap = (terms.d1 - alpha) / terms.shrink
     residual = float(max(np.abs((p_new - p) * a).max(), np.abs(gap * np.sqrt(a)).max()))
@@ -86,7 +86,7 @@ def _floored(p: np.ndarray) -> np.ndarray:
 
 
 class SiteProblem:
-    """The covariance matrix, the data, and the last A that was worth computing."""
+    """The covariance matrix and the data; keeps the last posterior covariance A that was computed."""
 
     def __init__(self, K: np.ndarray, y: np.ndarray, likelihood: OrdinalLikelihood, tol: float):
         self.K, self.y, self.likelihood, self.tol = K, y, likelihood, tol
@@ -97,7 +97,7 @@ class SiteProblem:
 
     @cached_property
     def tilt(self) -> Callable[[np.ndarray, np.ndarray], Terms]:
-        """The likelihood's terms under Gaussians, a function of their means and variances."""
+        """The averaged likelihood and its derivatives, as a function of cavity means and variances."""
         return self.likelihood.tilting(self.y)
 
     @cached_property
@@ -106,26 +106,26 @@ class SiteProblem:
         return linalg.in_single(self.K)
 
     def room(self, name: str, dtype) -> np.ndarray:
-        """Return a matrix to work in, the same for the same name and precision."""
+        """Return a matrix to write to, always the same one for a name and precision."""
         if (name, dtype) not in self._rooms:
             self._rooms[name, dtype] = empty(self.K.shape, dtype)
         return self._rooms[name, dtype]
 
     def first(self, start: Start | None, single: bool) -> State:
-        """Return the state of the sites that the cavities of `start`, or those of the prior, ask for."""
+        """Return the state of the sites that match the cavities of `start`, or the prior."""
         known = None if start is None else start.cavity
         if known is not None and known[0].size == len(self.K):
             mu, lam = known
         else:
             mu, lam = np.zeros(len(self.K)), np.diagonal(self.K)
         terms = self.tilt(mu, lam)
-        alpha = terms.d1  # what it is where the cavities are those of a fixed point
+        alpha = terms.d1  # as at a fixed point with these cavities
         p = _floored(terms.curvature / terms.shrink)
         t = p * (mu - linalg.symv(self.K, alpha)) + alpha / terms.shrink - alpha
         return self.solve(Sites(p, t, alpha, np.inf), single)
 
     def solve(self, sites: Sites, single: bool) -> State:
-        """Factorise B for the given sites, in single precision if asked and if that will do."""
+        """Return the state of given sites; single precision is used if asked for and accurate enough."""
         p, t = _floored(sites.p), sites.t
         S = np.sqrt(p)
         single = single and linalg.is_well_conditioned(self.K, p)
@@ -141,19 +141,19 @@ class SiteProblem:
         return State(p, S, L, X, alpha, h, a, c, lam, terms, *_ask(terms, alpha, p, a))
 
     def covariance(self, state: State) -> linalg.SiteCovariance:
-        """Return A, an old one where the step that it gives is good enough to finish."""
+        """Return the posterior covariance A: the last one if it gives good enough a step, else a new one."""
         if self.A is None or 0.1 * self.A_residual * state.residual > self.tol:
             Binv = linalg.gram_of_columns(state.X, state.X)
-            self._turn = 1 - self._turn  # A keeps the matrix
+            self._turn = 1 - self._turn  # A uses the last buffer
             room = self.room("squared", Binv.dtype)
             self.A = linalg.SiteCovariance(Binv, state.p, state.S, state.a, room)
             self.A_residual = state.residual
         return self.A
 
     def newton(self, state: State) -> Sites | None:
-        """Return sites after Newton steps on a model of the posterior, None if they do not help.
+        """Return sites after Newton steps on a local model of the posterior; None if they do not help.
 
-        In the model h moves by A z exactly, and λ to first order in the change of p.
+        In the model h changes by A z, which is exact, and λ to first order in the change of p.
         """
         A = self.covariance(state)
         expected = 0.1 * state.residual**2
@@ -183,7 +183,7 @@ class SiteProblem:
 
 
 def _newton_step(A: linalg.SiteCovariance, c, lam, terms: Terms, p_gap, slope_gap, rtol):
-    """Return the changes of p and of z that close the gaps to first order."""
+    """Return the changes of p and z that remove the mismatch to first order."""
     D, L3, L4 = terms.shrink, terms.d3, terms.d4
 
     def respond(dp, slope_gap, p_gap):

@@ -1,4 +1,4 @@
-"""The exact posterior under the probit link: a Gaussian in a box, by weighted draws."""
+"""The exact posterior under the probit link, by weighted draws from a Gaussian truncated to a box."""
 
 from pmordinal.engines.exact.engine import Exact
 

@@ -1,4 +1,4 @@
-"""The normal distribution in a box: its probability, and draws from it, by minimax tilting [Botev2017].
+"""A normal distribution truncated to a box: its probability and draws, by minimax tilting [Botev2017].
 
 Z = P(lower < z ≤ upper) for z ~ N(0, C). With C = L Lᵀ, D the diagonal of L and T = D⁻¹ L (ones on its diagonal),
 z = L x for white noise x, and the box is the chain of intervals
@@ -36,17 +36,18 @@ from pmordinal.links.base import Interval
 from pmordinal.links.probit import log_interval_of
 
 PROBIT = LINKS["probit"]
-BLOCK = 64  # variables between two matrix products
-ROUNDING = 1e-14  # residual, relative to the terms of its sum, below which no step can lower it
-STEPS = 30  # of Newton before an easier problem is solved first
-EASY = 0.5  # smallest conditional standard deviation, relative to the marginal one, that needs none
+BLOCK = 64  # variables that are drawn between two matrix products
+ROUNDING = 1e-14  # residuals below this, relative to the terms of their sum, are rounding errors
+STEPS = 30  # Newton steps, before an easier problem is solved first
+# no easier problem is tried if all conditional standard deviations are above this share of the marginal
+EASY = 0.5
 INV_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
 
 
 def greedy_order(C: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """Return the variables in an order that puts improbable intervals first [Botev2017].
 
-    Each is the least probable one given the means of those before it.
+    The next one is always the least probable, given the conditional means of those before it.
     """
     n = lower.size
     width = upper - lower
@@ -67,7 +68,7 @@ def greedy_order(C: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndar
         e = PROBIT.interval((lower[i] - mean[i]) / s, (upper[i] - mean[i]) / s, width[i] / s).slope
         column = (C[:, i] - L[:, :k] @ L[i, :k]) / s
         L[:, k] = column
-        # what is left of a nearly singular C is rounding; it must stay a variance
+        # rounding must not make a variance of a nearly singular C negative
         rest[left] = np.maximum(rest[left] - column[left] ** 2, 1e-14 * C[left, left])
         mean[left] += column[left] * e
     return order
@@ -79,7 +80,7 @@ class Proposals(NamedTuple):
     Attributes
     ----------
     u : ndarray, shape (n, draws)
-        The uniform numbers that they were made of.
+        The uniform random numbers that they were made from.
     x : ndarray, shape (n, draws)
         White noise; `Box.alpha` and `Box.values` are linear in it.
     log_weights : ndarray, shape (draws,)
@@ -101,7 +102,7 @@ class BoxGradient(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """N(0, C) in a box, with the minimax tilt; `Box.solve` makes it.
+    """N(0, C) truncated to a box, with its minimax tilt; created by `Box.solve`.
 
     Attributes
     ----------
@@ -112,7 +113,7 @@ class Box:
     lower, upper, width : ndarray, shape (n,)
         The box in units of the diagonal of L, in that order.
     shift : ndarray, shape (n,)
-        t, the solution.
+        The solution t of the equations above.
     converged : bool
         Whether t is a solution: only then is `bound` a bound.
     iterations : int
@@ -166,7 +167,7 @@ class Box:
             t = S @ m - m
         t, converged, iterations = _saddle(S, lo, hi, width, t, tol)
         if not converged and D.min() < EASY * np.sqrt(np.diagonal(C).max()):
-            # white noise added until the least conditional standard deviation doubles leads there
+            # start from the solution with white noise that doubles the least conditional sd
             easier = cls.solve(
                 C + 3.0 * D.min() ** 2 * np.eye(D.size), lower, upper, order, None, tol
             )
@@ -187,19 +188,19 @@ class Box:
 
     @cached_property
     def T(self) -> np.ndarray:
-        """D⁻¹ L less its diagonal of ones, shape (n, n), rows together in memory."""
+        """D⁻¹ L minus its diagonal of ones, shape (n, n), in C order."""
         T = np.ascontiguousarray(self.L) / self.scale[:, None]
         np.fill_diagonal(T, 0.0)
         return T
 
     @cached_property
     def interval(self) -> Interval:
-        """The intervals at the solution: `slope` is m, `curvature` κ."""
+        """The intervals at the solution: `slope` is m, `curvature` is κ."""
         return PROBIT.interval(self.lower - self.shift, self.upper - self.shift, self.width)
 
     @property
     def start(self) -> np.ndarray:
-        """D⁻¹ m in the original order: the solution in a form that suits any order."""
+        """D⁻¹ m in the original order: a warm start for any order of the variables."""
         out = np.empty(self.n)
         out[self.order] = self.interval.slope / self.scale
         return out
@@ -211,7 +212,7 @@ class Box:
 
     @cached_property
     def bound(self) -> float:
-        """The largest log weight that a proposal can have: ψ at the solution."""
+        """An upper bound of all log weights: ψ at the solution."""
         mu, m = self.tilt, self.interval.slope
         return float((self.interval.log_prob - mu * (0.5 * mu + m)).sum())
 
@@ -226,7 +227,7 @@ class Box:
         return Proposals(u, x, log_weights)
 
     def accept(self, log_weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return which proposals are exact, independent draws, shape (draws,)."""
+        """Return which proposals accept–reject keeps as exact, independent draws, shape (draws,)."""
         return np.log(rng.random(log_weights.size)) < log_weights - self.bound
 
     def alpha(self, x: np.ndarray) -> np.ndarray:
@@ -283,7 +284,7 @@ class Box:
         return self._through_factor(np.tril(dT, -1), d_lo, d_hi)
 
     def _through_tilt(self, d_mu, dT, d_lo, d_hi) -> tuple[np.ndarray, np.ndarray]:
-        """Add to `dT`, and to the derivatives by the ends, what the motion of the tilt gives."""
+        """Add the terms that come from the change of the tilt to `dT` and to the derivatives by the ends."""
         T, q = self.T, self.interval
         m, W = q.slope, _site_precision(q)
         root = np.sqrt(W)
@@ -319,9 +320,9 @@ class Box:
 
 @njit(cache=True, nogil=True)
 def _propose(i, T, lower, upper, width, mu, u, c, x, log_weights):
-    """Fill the rows of x from i on, as many as `c` has, and count them in the log weights.
+    """Draw the rows of x from i on, as many as `c` has, and update the log weights.
 
-    `c` holds what the rows before i add to their means, and is overwritten.
+    `c` holds the contribution of the rows before i to their means; it is overwritten.
     """
     for row in range(c.shape[0]):
         k, shift = i + row, c[row]
@@ -339,13 +340,13 @@ def _propose(i, T, lower, upper, width, mu, u, c, x, log_weights):
 
 
 def _site_precision(q: Interval) -> np.ndarray:
-    """κ / V, which is never negative."""
+    """Return κ / V, which is never negative."""
     assert q.variance is not None
     return q.curvature / np.maximum(q.variance, 1e-300)
 
 
 def _saddle(S, lo, hi, width, t, tol: float) -> tuple[np.ndarray, bool, int]:
-    """Return the t with t + m(t) = S m(t), whether it is one, and the Newton steps."""
+    """Solve t + m(t) = S m(t); return t, whether it has converged, and the number of Newton steps."""
 
     def evaluate(t):
         q = PROBIT.interval(lo - t, hi - t, width)

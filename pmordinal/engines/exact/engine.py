@@ -1,7 +1,7 @@
 """The exact posterior under the probit link, by independent weighted draws [Botev2017].
 
-See `posterior` for what is exact and what is Monte-Carlo error. A fit holds the random numbers and the order of the
-rows fixed, so that the estimated evidence is a smooth function of the hyperparameters; its gradient is exact.
+See `posterior` for what is exact and what is Monte-Carlo error. A fit keeps the random numbers and the order of the
+rows fixed, so that the estimated evidence is a smooth function of the hyperparameters. Its gradient is exact.
 """
 
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.posterior import Posterior, Start, Status
 
-FEW = 50  # effective draws below which a standard error cannot be trusted
+FEW = 50  # with fewer effective draws a standard error is unreliable
 
 
 @ENGINES.register("exact")
@@ -36,16 +36,16 @@ class Exact(Engine):
     draws : int
         Weighted draws to keep: moments and predictions are averages over them.
     standard_error : float
-        Of the log evidence: proposals are added, up to `max_proposals`, until it is reached. A fit takes `draws`
-        proposals at every step, always of the same random numbers.
+        Wanted standard error of the log evidence: proposals are added, up to `max_proposals`, until it is
+        reached. A fit uses `draws` proposals at every step, always from the same random numbers.
     max_proposals : int
-        For the evidence, and for exact draws by accept–reject.
+        Largest number of proposals for the evidence, and for exact draws by accept–reject.
     resample : bool
-        Where accept–reject would take more, resample weighted draws instead of refusing.
+        If accept–reject would take more, resample weighted draws instead of raising.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
     order : ndarray of int, shape (n,), optional
-        In which rows are drawn; chosen by the engine and held fixed in a fit.
+        Order in which rows are drawn; chosen by the engine and kept fixed in a fit.
     """
 
     name: ClassVar[str] = "exact"
@@ -61,12 +61,12 @@ class Exact(Engine):
     order: np.ndarray | None = field(default=None, compare=False, repr=False)
 
     def select(self, gram, y, likelihood, turn=0, report=None) -> Self:
-        """Return the engine with the order of the rows chosen here; see `Engine`."""
+        """Return the engine with a fixed order of the rows, chosen at these hyperparameters; see `Engine`."""
         self.check_link(likelihood.link)
         return replace(self, order=greedy_order(*boxed_normal(gram, y, likelihood)))
 
     def loosened(self, objective: str, sampled: bool = False) -> Self:
-        """Return the engine with a fixed number of proposals: the objective is smooth."""
+        """Return the engine with a fixed number of proposals, so that the objective is smooth."""
         return self if sampled else replace(self, standard_error=np.inf)
 
     def __call__(
@@ -110,7 +110,7 @@ class Exact(Engine):
         )
 
     def _sharpen(self, box: Box, proposals: Proposals, rng: np.random.Generator) -> np.ndarray:
-        """Return the log weights of the proposals and of as many more as the standard error takes."""
+        """Return log weights of the proposals and of further ones, until the standard error is reached."""
         log_weights = proposals.log_weights
         while (error := error_of_log_mean(log_weights)) > self.standard_error:
             count = log_weights.size

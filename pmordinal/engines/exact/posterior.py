@@ -1,14 +1,14 @@
-"""The exact posterior under the probit link: a Gaussian in a box, by weighted draws.
+"""The exact posterior under the probit link, by weighted draws from a Gaussian truncated to a box.
 
 A label says that z = f + s·e lies between two thresholds. So the posterior of f is that of z ~ N(0, C), C = K + s² I,
 in a box, followed by the Gaussian f | z; and the evidence is the probability of the box. `box` gives weighted
-draws of z, independent of each other, whose average weight is an unbiased estimate of the evidence. All else is
-an average over them of what is known given z:
+draws of z, independent of each other, whose average weight is an unbiased estimate of the evidence. Everything else is
+an average over these draws of a quantity that is known given z:
 
 - f* | z is Gaussian with mean k*ᵀ α, α = C⁻¹ z, and variance k** − k*ᵀ C⁻¹ k*: predictions are mixtures of Gaussians;
 - z_i | z_{−i} is Gaussian, and 1/p(y_i | y_{−i}) is the posterior mean of 1/P(y_i | z_{−i}).
 
-What is not exact is Monte-Carlo error; each estimate comes with its own.
+The only error is that of Monte Carlo; each estimate comes with its standard error.
 """
 
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.posterior import Gradient, LatentDraws, MeasuredPosterior, Start
 
-MOST = 2_000_000  # class probabilities at a time
+MOST = 2_000_000  # largest number of class probabilities at a time
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What draws say of rows, with Monte-Carlo standard errors.
+    """Predictions for rows, with Monte-Carlo standard errors.
 
     Attributes
     ----------
@@ -68,15 +68,15 @@ class ExactPosterior(MeasuredPosterior):
     alphas : ndarray, shape (n, draws)
         Draws of C⁻¹ z.
     log_weights : ndarray, shape (at least draws,)
-        Those of the draws come first; the others have sharpened the evidence only.
+        Those of the draws come first; further ones were used for the evidence only.
     max_proposals : int
-        How many proposals `draw` may spend.
+        Largest number of proposals in `draw`.
     resample : bool
-        Whether `draw` may resample weighted draws where too few are accepted.
+        Whether `draw` may resample weighted draws if too few proposals are accepted.
     solved : Box, optional
-        The box that the draws came from. A loaded posterior solves for it again, if it is asked for.
+        The box that the draws came from; a posterior loaded from a file computes it again on first use.
     proposals : Proposals, optional
-        What the draws were made of, for the gradient; a loaded posterior has none.
+        The random numbers of the draws, for the gradient; None for a posterior loaded from a file.
     """
 
     alphas: np.ndarray = field(repr=False)
@@ -95,7 +95,7 @@ class ExactPosterior(MeasuredPosterior):
 
     @property
     def extra(self) -> dict[str, np.ndarray]:
-        """The draws and how more of them may be made."""
+        """The draws, and the options for drawing more."""
         return {
             "alphas": self.alphas,
             "log_weights": self.log_weights,
@@ -110,7 +110,7 @@ class ExactPosterior(MeasuredPosterior):
 
     @property
     def start(self) -> Start:
-        """What the engine can start from next time."""
+        """A warm start for the engine's next run."""
         return Start(self.box.start)
 
     @cached_property
@@ -121,12 +121,12 @@ class ExactPosterior(MeasuredPosterior):
 
     @property
     def effective_draws(self) -> float:
-        """How many independent draws of equal weight the weighted ones are worth."""
+        """Effective sample size of the weighted draws."""
         return 1.0 / float((self.weights**2).sum())
 
     @property
     def acceptance(self) -> float:
-        """Estimated share of the proposals that accept–reject keeps."""
+        """Estimated share of proposals that accept–reject accepts."""
         return float(np.exp(self.log_evidence - self.box.bound))
 
     @cached_property
@@ -151,7 +151,7 @@ class ExactPosterior(MeasuredPosterior):
 
     @property
     def cavity(self) -> tuple[np.ndarray, np.ndarray]:
-        """There is none: the posterior is not a product of Gaussian sites."""
+        """Raises: this posterior has no sites, and so no cavities."""
         raise TypeError(
             "the exact posterior is not Gaussian and has no cavities; leave_one_out has log p(y_i | y without i)"
         )
@@ -188,7 +188,7 @@ class ExactPosterior(MeasuredPosterior):
 
     @cached_property
     def in_sample(self) -> np.ndarray:
-        """Log probability that a new label at each training row equals the one there, shape (n,)."""
+        """Log probability that a second label at each training row would equal the first, shape (n,)."""
         log_p = self.likelihood.log_tilted(
             self.y[:, None], self._means, self._conditional_variance[:, None]
         )
@@ -234,7 +234,7 @@ class ExactPosterior(MeasuredPosterior):
         )
 
     def _classes(self, means: np.ndarray, variance: np.ndarray) -> Estimate:
-        """Average of the rectangle formula over the draws: a mixture, not one Gaussian."""
+        """Return class probabilities averaged over the draws: a mixture of Gaussians, not one."""
         (m, draws), r = means.shape, self.likelihood.n_classes
         probs, errors = np.empty((m, r)), np.empty((m, r))
         rows = max(1, MOST // (draws * r))
@@ -251,8 +251,8 @@ class ExactPosterior(MeasuredPosterior):
     def draw(self, draws: int, rng: np.random.Generator) -> LatentDraws:
         """Return independent exact draws of f at the training rows, by accept–reject.
 
-        Where that would take more than `max_proposals` proposals it is refused, unless `resample`: then weighted
-        draws are resampled, and `source` says so.
+        If that would take more than `max_proposals` proposals it raises. With `resample` weighted draws are
+        resampled instead, and `source` says so.
         """
         expected = draws / max(self.acceptance, 1e-300)
         if self.box.converged and expected <= self.max_proposals:
@@ -267,7 +267,7 @@ class ExactPosterior(MeasuredPosterior):
         )
 
     def pick(self, draws: int, rng: np.random.Generator) -> LatentDraws:
-        """Return draws of f resampled from the weighted ones: exact only as their number grows."""
+        """Return draws of f resampled from the weighted ones: exact only if these are many."""
         index = rng.choice(self.weights.size, size=draws, p=self.weights)
         source = (
             f"resampled from {self.weights.size} weighted draws of effective sample size "
@@ -300,7 +300,7 @@ class ExactPosterior(MeasuredPosterior):
     def evidence_gradient(self) -> Gradient:
         """Return the exact gradient of the estimate `log_evidence`, its random numbers held fixed.
 
-        Of the part of the estimate that the kept draws make, if there were further proposals.
+        If there were further proposals, it is that of the estimate from the kept draws alone.
         """
         if self.proposals is None:
             raise ValueError("a loaded posterior has no gradient: fit the model again")
@@ -313,13 +313,13 @@ class ExactPosterior(MeasuredPosterior):
 
 
 def log_mean(log_weights: np.ndarray) -> float:
-    """Return log mean exp."""
+    """Return the log of the mean of exp(log weights)."""
     top = log_weights.max()
     return float(top + np.log(np.exp(log_weights - top).mean()))
 
 
 def error_of_log_mean(log_weights: np.ndarray) -> float:
-    """Return the standard error of log mean exp."""
+    """Return the standard error of `log_mean`."""
     w = np.exp(log_weights - log_weights.max())
     return float(w.std() / w.mean() / np.sqrt(w.size))
 
@@ -332,7 +332,7 @@ def _standard_error(values: np.ndarray, mean: np.ndarray, weights: np.ndarray) -
 def boxed_normal(
     gram: Gram, y: np.ndarray, likelihood: OrdinalLikelihood
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return C = K + s² I and the box that the labels put z in."""
+    """Return C = K + s² I, and the lower and upper ends of the box that the labels restrict z to."""
     C = np.array(gram.matrix, order="F")
     C[np.diag_indices(y.size)] += likelihood.noise**2
     return C, *likelihood.bounds(y)

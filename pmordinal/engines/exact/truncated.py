@@ -1,4 +1,4 @@
-"""Quantiles of the normal distribution between two ends, accurate in both tails."""
+"""Quantiles of the normal distribution truncated to an interval, accurate in both tails."""
 
 import math
 
@@ -7,12 +7,12 @@ import numpy as np
 from pmordinal.jit import njit
 from pmordinal.links.probit import log_upper_tail
 
-FAR = 6.0  # beyond it, quantiles are taken from log tails
-LEAST_UNIFORM = 2.0**-54  # uniform numbers are never zero: quantiles stay finite
-TINIEST = 1e-300  # keeps quantiles finite where 1 − q has been rounded to zero
+FAR = 6.0  # farther out, quantiles are computed from log tails
+LEAST_UNIFORM = 2.0**-54  # replaces zero, so that quantiles are finite
+TINIEST = 1e-300  # keeps quantiles finite if 1 − q is rounded to zero
 SQRT_2PI = math.sqrt(2.0 * math.pi)
 SQRT_HALF = math.sqrt(0.5)
-# P. J. Acklam's approximation of the normal quantile, relative error 1e-9: the middle and, below ACKLAM_TAIL, the tail
+# P. J. Acklam's approximation of the normal quantile, relative error 1e-9: A/B in the middle, C/D in the tails
 ACKLAM_TAIL = 0.02425
 ACKLAM_A = (
     -39.69683028665376,
@@ -54,7 +54,7 @@ def quantile_of(lo, hi, u):
     >>> print(round(quantile_of(-np.inf, 0.0, 0.5), 4), round(quantile_of(40.0, np.inf, 0.5), 4))
     -0.6745 40.0173
     """
-    flip = lo + hi < 0.0  # to the upper tail, where probabilities have their digits
+    flip = lo + hi < 0.0  # use the upper tail, where probabilities are accurate
     near, far = (-hi, -lo) if flip else (lo, hi)
     by_near, by_far = (u, 1.0 - u) if flip else (1.0 - u, u)
     if near < FAR:
@@ -64,7 +64,7 @@ def quantile_of(lo, hi, u):
         top = log_upper_tail(near)
         share = math.log(by_near + by_far * math.exp(log_upper_tail(far) - top))
         e = math.sqrt(near * near - 2.0 * share)
-        for _ in range(4):  # Newton in log space; the start is right to 1/near⁴
+        for _ in range(4):  # Newton in log space; the start has an error of 1/near⁴
             tail = log_upper_tail(e)
             e += (tail - top - share) * math.exp(tail + 0.5 * e * e) * SQRT_2PI
     e = -e if flip else e
@@ -88,7 +88,7 @@ def _upper_quantile(q):
 
 @njit(cache=True, nogil=True)
 def _ratio(x, top, bottom):
-    """Return the quotient of two polynomials, highest powers first; the lower one ends in 1."""
+    """Return the ratio of two polynomials, highest powers first; the denominator's last term is 1."""
     above = 0.0
     for coefficient in top:
         above = above * x + coefficient

@@ -1,4 +1,4 @@
-"""Sparse posteriors of a few basis rows: their choice, and the filter that passes through them."""
+"""The sparse engine: chooses a few basis rows, and filters their labels one by one."""
 
 from pmordinal.engines.sparse.engine import SparseADF
 

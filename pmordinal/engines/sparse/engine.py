@@ -1,7 +1,7 @@
-"""Sparse posterior of a few basis rows, chosen by validation [Srijith2012, section 4, Algorithm 1].
+"""Sparse engine: a posterior given the labels of a few basis rows [Srijith2012, section 4, Algorithm 1].
 
-The labels of the basis enter by assumed density filtering, those of the other rows only judge: the next basis row and
-the hyperparameters are those that predict the labels outside the basis best. No n × n matrix is formed.
+The labels of the basis enter by assumed density filtering. Those of the other rows are used for validation: the next
+basis row and the hyperparameters are those that predict them best. No n × n matrix is formed.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.posterior import Gradient, LatentDraws, Posterior, SitePosterior, Start, Status
 
-# The default basis: this share of the rows [Srijith2012, section 5], at most so many.
+# Default size of the basis: this share of the rows [Srijith2012, section 5], but at most MOST.
 SHARE, MOST = 0.2, 200
 
 
@@ -29,7 +29,7 @@ class SparsePosterior(SitePosterior):
     """Posterior given the labels of the basis rows.
 
     `alpha`, `precision` and `factor` belong to the basis, in the order of inclusion; `mean`, `variance` and `cavity` to
-    all rows. Outside the basis the cavity is the posterior itself, since it has not seen the label. `log_evidence` is
+    all rows. Outside the basis the cavity is the posterior itself, which has not used the label. `log_evidence` is
     that of the labels of the basis.
 
     Attributes
@@ -37,12 +37,12 @@ class SparsePosterior(SitePosterior):
     basis : ndarray of int, shape (s,)
         Basis rows in the order of inclusion.
     basis_gram : Gram
-        Covariance bound to these rows.
+        Covariance of these rows.
     B_inverse_diagonal : ndarray, shape (s,)
     variance : ndarray, shape (n,)
         Posterior variances of all rows.
     chain : Chain, optional
-        The passes of the filter, for gradients; a loaded posterior has none.
+        The passes of the filter, kept for gradients; None for a posterior loaded from a file.
     """
 
     basis: np.ndarray
@@ -58,12 +58,12 @@ class SparsePosterior(SitePosterior):
 
     @property
     def support_gram(self) -> Gram:
-        """Covariance bound to the basis rows."""
+        """Covariance of the basis rows."""
         return self.basis_gram
 
     @classmethod
     def restore(cls, support: np.ndarray, **fields: Any) -> Self:
-        """Return the posterior with these fields and this basis; all else is computed again."""
+        """Rebuild the posterior from these fields and this basis."""
         gram, alpha, precision = (fields[name] for name in ("gram", "alpha", "precision"))
         basis_gram = Gram(gram.kernel, gram.X[support], gram.values)
         factor = linalg.cholesky_B(basis_gram.matrix, np.sqrt(precision))
@@ -83,9 +83,9 @@ class SparsePosterior(SitePosterior):
     def draw(self, draws: int, rng: np.random.Generator) -> LatentDraws:
         """Return draws of f: the basis jointly, the other rows independent given the basis.
 
-        All marginals and all correlations with the basis are exact; that the other rows are correlated beyond what
-        the basis explains is left out, which is what keeps memory and time linear in n. `log_prior` is the
-        density of the same process, so that log_q − log_prior is exact.
+        All marginals and all correlations with the basis are exact. Correlations between the other rows, given the
+        basis, are left out, which keeps memory and time linear in n. `log_prior` is the density of that same
+        process, so that log_q − log_prior is exact.
         """
         K, S, u = self.support_gram.matrix, self.root_precision[:, None], self.basis
         R = linalg.factor_psd(K)
@@ -111,8 +111,8 @@ class SparsePosterior(SitePosterior):
     def validation_gradient(self) -> Gradient:
         """Return the exact gradient of Σ log p(y_i | y_u) over the rows outside the basis u.
 
-        The basis and the order of inclusion are held fixed; the sites are not: they are those of the filter at the
-        moved hyperparameters, and the derivative goes back through every step of it.
+        The basis and its order are held fixed. The sites are not: they change with the hyperparameters, and the
+        derivative goes back through every step of the filter.
         """
         terms, left = self.leave_one_out, self.outside
         by_mean, curvature = terms.d1[left], terms.curvature[left]
@@ -128,15 +128,15 @@ class SparsePosterior(SitePosterior):
     def latent_with_pullback(
         self, Xnew: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], Gradient]]:
-        """Return mean and variance of f at new rows, and the pullback of cotangents of both.
+        """Return mean and variance of f at new rows, and the pullback to the hyperparameters.
 
-        What is held fixed is what `validation_gradient` holds fixed.
+        The same is held fixed as in `validation_gradient`.
         """
         mean, variance = self.latent(Xnew)
         return mean, variance, partial(self._pullback, Xnew)
 
     def _pullback(self, Xnew: np.ndarray, by_mean: np.ndarray, by_variance: np.ndarray) -> Gradient:
-        """Pull cotangents of means and variances at rows outside the basis back, block by block."""
+        """Return the gradient, given derivatives by means and variances at rows outside the basis."""
         chain = self.chain
         if chain is None:
             raise ValueError("a loaded posterior has no gradient: fit the model again")
@@ -172,20 +172,20 @@ class SparsePosterior(SitePosterior):
 @ENGINES.register("sparse")
 @dataclass(frozen=True)
 class SparseADF(Engine):
-    """Assumed density filtering of a basis of few rows, chosen by validation, at O(n s²).
+    """Assumed density filtering of s basis rows, chosen by validation, at a cost of O(n s²).
 
     Parameters
     ----------
     n_basis : int or float, optional
         Number s of basis rows, or their share of all rows. By default a fifth of the rows, at most 200.
     working_set : int
-        How many random rows are tried at each inclusion.
+        Number of random rows that are tried for each new basis row.
     seed : int
-        For the working sets.
+        Seed of the working sets.
     refresh : int
         Sweeps of expectation propagation over the sites of the basis after the filter's pass.
     rounds : int
-        How often `fit` at most chooses a basis and adapts the hyperparameters to it.
+        Largest number of times that `fit` chooses a basis and optimises the hyperparameters for it.
     basis : sequence of int, optional
         The basis rows in the order of inclusion, if they are not to be chosen.
 
@@ -231,11 +231,11 @@ class SparseADF(Engine):
 
     @property
     def turns(self) -> int:
-        """How often a fit may choose a basis."""
+        """Largest number of times that a fit chooses a basis."""
         return 1 if self.basis is not None else self.rounds
 
     def describe(self, objective: str, value: float, n: int) -> str:
-        """Return the NLP outside the basis, log prior included if there is one."""
+        """Return the mean negative log probability outside the basis, including the log prior, as text."""
         return f"NLP {-value / (n - self.size(n)):.4f}"
 
     def size(self, n: int) -> int:
@@ -263,7 +263,7 @@ class SparseADF(Engine):
         turn: int = 0,
         report: Callable[[str], None] | None = None,
     ) -> Self:
-        """Return the engine with its basis chosen at these hyperparameters; see `Engine`."""
+        """Return the engine with a basis, chosen at these hyperparameters; see `Engine`."""
         if self.basis is not None:
             return self
         greedy = Greedy(gram, y, likelihood, self.size(y.size))
@@ -280,7 +280,7 @@ class SparseADF(Engine):
         likelihood: OrdinalLikelihood,
         start: Start | None = None,
     ) -> SparsePosterior:
-        """Return the posterior given the labels of the basis, which is chosen if there is none yet."""
+        """Return the posterior given the labels of the basis; a basis is chosen if there is none yet."""
         u = np.array(self.select(gram, y, likelihood).basis)
         if u.size >= y.size or u.max() >= y.size:
             raise ValueError(f"basis must hold some of the rows 0 to {y.size - 1}, and not all")
@@ -292,7 +292,7 @@ class SparseADF(Engine):
         D = np.diagonal(linalg.inverse(L)).copy()
         mean, var = marginals(gram, u, support, alpha, p, L, D)
         lam = var[u] / D
-        # of the basis's labels
+        # evidence of the labels of the basis
         log_Z = likelihood.log_tilted(y[u], mean[u] - lam * alpha, lam).sum()
         log_Z += 0.5 * (lam @ alpha**2 - alpha @ mean[u] - np.log(D).sum() - linalg.log_det(L))
         return SparsePosterior(
@@ -329,7 +329,7 @@ def marginals(
         k = basis_gram.cross(gram.X[rows])
         v = linalg.half_solve(factor, S[:, None] * k)
         mean[rows], var[rows] = k.T @ alpha, gram.diagonal[rows] - (v * v).sum(0)
-    # White noise belongs to a row itself, not to a copy of it.
+    # White noise is in a row's own variance, but not in its covariance with an identical row.
     mean[basis] = K @ alpha
     var[basis] = linalg.posterior_diagonal(K, B_inverse_diagonal, precision, S, factor)
     return mean, np.maximum(var, LEAST_VARIANCE * gram.diagonal)

@@ -1,4 +1,4 @@
-"""Assumed density filtering of a few labels, and its derivatives by going back through the steps.
+"""Assumed density filtering of a few labels, and its derivatives, taken backwards through the steps.
 
 Labels enter one at a time. Before label t enters, its latent value is N(μ_t, λ_t); the tilted
 moments give γ = dL/dμ and ν = −d²L/dμ² [Srijith2012, eq. 5], and with the covariances c_t(x) =
@@ -8,7 +8,9 @@ cov(f(x), f_t) of that moment
     c_q(x).
 
 So c(x) = M⁻¹ k(x), with M unit lower triangular: M_tq = ν_q c_q(t). Neither K nor the site
-precisions p = ν/(1 − λν) is ever inverted: K may be singular and p may vanish.
+precisions p = ν/(1 − λν) are ever inverted: K may be singular and p may be zero.
+
+A "cotangent" of a quantity is the derivative of the final result by it.
 """
 
 from dataclasses import dataclass
@@ -21,14 +23,13 @@ from pmordinal import linalg
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.likelihood.smoothing import Terms
 
-LEAST_VARIANCE = 1e-15  # smallest variance, as a share of the prior's: what rounding leaves
+LEAST_VARIANCE = 1e-15  # smallest variance, as a share of the prior variance
 
 
 class Rule(Protocol):
-    """How a label changes its own latent value: (μ, λ) → (γ, ν), and back.
+    """How a label changes the distribution of its latent value: (μ, λ) → (γ, ν), and derivatives.
 
-    `p` and `b` are those of the Gaussian site exp(b f − ½ p f²) that does the same, `dp` the
-    cotangent of `p`.
+    The Gaussian site exp(b f − ½ p f²) has the same effect; `dp` is the cotangent of its `p`.
     """
 
     p: np.ndarray
@@ -39,14 +40,14 @@ class Rule(Protocol):
         """Return γ and ν of label t."""
 
     def back(self, t: int, dgamma: float, dnu: float) -> tuple[float, float]:
-        """Return the cotangents of μ and λ; keep those of the rule's own parameters."""
+        """Return the cotangents of μ and λ; add up those of the rule's own parameters."""
 
     def forget(self) -> None:
-        """Set the cotangents that were kept to zero."""
+        """Set the added-up cotangents to zero."""
 
 
 class Filter:
-    """A pass through the labels in order.
+    """One pass through the labels, in the given order.
 
     Parameters
     ----------
@@ -74,14 +75,14 @@ class Filter:
 
     @property
     def M(self) -> np.ndarray:
-        """The unit lower triangular matrix with c(x) = M⁻¹ k(x), its upper triangle zero."""
+        """The unit lower triangular matrix M with c(x) = M⁻¹ k(x)."""
         M = np.tril(self.C * self.nu, -1)
         np.fill_diagonal(M, 1.0)
         return np.asfortranarray(M)
 
     @property
     def alpha(self) -> np.ndarray:
-        """E f(x) = k(x)ᵀ α, shape (s,)."""
+        """The α of E f(x) = k(x)ᵀ α, shape (s,)."""
         return blas.dtrsv(self.M, self.gamma, lower=1, trans=1, diag=1)
 
     @property
@@ -96,7 +97,7 @@ class Filter:
         return np.maximum(k - (self.C**2) @ self.nu, LEAST_VARIANCE * k)
 
     def back(self, dC: np.ndarray, dgamma: np.ndarray, dnu: np.ndarray) -> np.ndarray:
-        """Return the symmetric cotangent of K; the arguments, those of C, γ and ν, are overwritten."""
+        """Return the symmetric cotangent of K, given those of C, γ and ν, which are overwritten."""
         C, nu, gamma = self.C, self.nu, self.gamma
         dK = np.empty_like(C)
         for t in range(len(C) - 1, -1, -1):
@@ -120,7 +121,7 @@ class Filter:
 
 @dataclass(eq=False)
 class ByLabel:
-    """Cotangents of each label's thresholds and of the noise.
+    """Cotangents of the thresholds and of the log noise, one for each label.
 
     Attributes
     ----------
@@ -132,7 +133,7 @@ class ByLabel:
     log_noise: np.ndarray
 
     def add(self, t: int | slice, terms: Terms, dgamma, dnu) -> None:
-        """Add what γ = L' and ν = −L'' of the labels t depend on."""
+        """Add the terms that come through γ = L' and ν = −L'' of the labels t."""
         for total, by in (
             (self.upper, terms.upper),
             (self.lower, terms.lower),
@@ -144,7 +145,7 @@ class ByLabel:
 def back_through_moments(terms: Terms, dgamma, dnu):
     """Return the cotangents of mean and variance, given those of γ = L' and ν = −L''.
 
-    The derivative in the variance is ½ (L'' + L'²) for L, and follows for L' and L''.
+    The derivative of L by the variance is ½ (L'' + L'²); those of L' and L'' follow from it.
     """
     L1, L2, L3, L4 = terms.d1, -terms.curvature, terms.d3, terms.d4
     dmean = dgamma * L2 - dnu * L3
@@ -153,7 +154,7 @@ def back_through_moments(terms: Terms, dgamma, dnu):
 
 
 class Tilted:
-    """The rule of assumed density filtering: match the moments of likelihood × Gaussian.
+    """The rule of assumed density filtering, which matches the moments of likelihood × Gaussian.
 
     Parameters
     ----------
@@ -168,7 +169,7 @@ class Tilted:
         self.forget()
 
     def forget(self) -> None:
-        """Set the cotangents that were kept to zero."""
+        """Set the added-up cotangents to zero."""
         self.dp, *three = np.zeros((4, self.y.size))
         self.by = ByLabel(*three)
 
@@ -203,7 +204,7 @@ class Gaussian:
         self.forget()
 
     def forget(self) -> None:
-        """Set the cotangents that were kept to zero."""
+        """Set the added-up cotangents to zero."""
         self.dp, self.db = np.zeros((2, self.b.size))
 
     def forward(self, t: int, mean: float, var: float) -> tuple[float, float]:
@@ -223,14 +224,14 @@ class Gaussian:
 
 
 def sites_of(terms: Terms, mean) -> tuple[np.ndarray, np.ndarray]:
-    """Return p = ν/(1 − λν) and b = p m, m = μ + γ/ν [Srijith2012, eq. 5]."""
+    """Return the sites p = ν/(1 − λν) and b = p m, with m = μ + γ/ν [Srijith2012, eq. 5]."""
     p = terms.curvature / terms.shrink
     return p, p * mean + terms.d1 / terms.shrink
 
 
 @dataclass(eq=False)
 class Sweep:
-    """Sites that are refreshed from cavities, all at once.
+    """One sweep of expectation propagation: all sites are updated at once from their cavities.
 
     Parameters
     ----------
@@ -244,7 +245,7 @@ class Sweep:
     likelihood: OrdinalLikelihood
 
     def __post_init__(self) -> None:
-        """Divide each site out, and match the moments with what is left."""
+        """Compute the cavities, and new sites that match the moments of likelihood × cavity."""
         before, self.alpha = self.before, self.before.alpha
         L = linalg.cholesky_B(before.K, np.sqrt(before.rule.p))
         self.D = np.diagonal(linalg.inverse(L)).copy()  # 1 − p A without cancellation
@@ -275,7 +276,7 @@ class Sweep:
 
 
 class Chain:
-    """The filter's pass through the basis, and sweeps of expectation propagation after it.
+    """The filter's pass through the basis, followed by sweeps of expectation propagation.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The choice of basis rows, one after the other [Srijith2012, section 4]."""
+"""Chooses the basis rows, one after the other [Srijith2012, section 4]."""
 
 from collections.abc import Iterator
 
@@ -9,11 +9,11 @@ from pmordinal.engines.sparse.filtering import LEAST_VARIANCE
 from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
 
-BLOCK = 25_000  # entries of a block of rows × basis
+BLOCK = 25_000  # largest number of entries of a block of rows × basis
 
 
 class Greedy:
-    """The basis as it grows, and the posterior of all rows: n × s numbers [Srijith2012, Algorithm 1].
+    """The growing basis, and the posterior of all rows given its labels [Srijith2012, Algorithm 1].
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Greedy:
         self.V = np.empty((y.size, s), order="F")  # columns c_t √ν_t: A = K − V Vᵀ
 
     def grow(self, working_set: int, rng: np.random.Generator) -> Iterator[tuple[int, float]]:
-        """Include rows until the basis is full; yield its size and NLP after each."""
+        """Add rows until the basis is full; yield its size and the NLP (mean −log p outside) after each."""
         while self.basis.size < self.s:
             k = min(working_set, self.outside.size)
             J = rng.choice(self.outside, k, replace=False, shuffle=False)  # step 2
@@ -44,7 +44,7 @@ class Greedy:
             yield self.basis.size, float(nlp[best])
 
     def _columns(self, J: np.ndarray) -> np.ndarray:
-        """Columns of the posterior covariance, shape (n, k), at O(n |u| k)."""
+        """Return columns of the posterior covariance, shape (n, k), at a cost of O(n s k)."""
         V = self.V[:, : self.basis.size]
         A = np.asfortranarray(self.gram.columns(J))
         if not A.flags.writeable:
@@ -52,7 +52,7 @@ class Greedy:
         return blas.dgemm(-1.0, V, V[J], beta=1.0, c=A, trans_b=1, overwrite_c=1) if V.size else A
 
     def _scores(self, J, A, gamma, nu) -> np.ndarray:
-        """NLP on the rows outside the basis and the candidate, for every candidate [eq. 3]."""
+        """Return, for every candidate, the NLP of the rows outside the basis if it is added [eq. 3]."""
         total = np.zeros(J.size)
         for rows in blocks_of(self.outside, 4 * J.size):
             total += self._log_prob(rows[:, None], A[rows], gamma, nu).sum(0)
@@ -76,7 +76,7 @@ class Greedy:
 
 
 def blocks_of(rows: np.ndarray, width: int) -> Iterator[np.ndarray]:
-    """Yield `rows` in blocks of at most BLOCK entries when each has `width`."""
+    """Yield `rows` in blocks of at most BLOCK entries, if each row has `width` entries."""
     size = max(1, BLOCK // width)
     for i in range(0, rows.size, size):
         yield rows[i : i + size]

@@ -75,11 +75,11 @@ def ranked(log_probs: np.ndarray, counts: np.ndarray) -> np.ndarray:
 def switch(
     log_probs: np.ndarray, codes: np.ndarray, max_sweeps: int = 1000
 ) -> tuple[np.ndarray, int]:
-    """Return the assignment after label switching between consecutive classes, and the switches.
+    """Return the assignment after label switching between consecutive classes, and the number of switches.
 
-    Of two consecutive classes, the rows that lose least (or gain most) by changing sides are paired and
-    switched while a pair gains; this is repeated over all consecutive classes until nothing is switched
-    [SSGPOR, eq. 8]. Each pair of classes costs one sort. The class counts stay what they are.
+    In two consecutive classes, the rows that lose least (or gain most) by changing their class are paired
+    and switched while a pair gains. This is repeated over all consecutive classes until nothing is switched
+    [SSGPOR, eq. 8]. Each pair of classes costs one sort. The class counts do not change.
 
     Parameters
     ----------
@@ -107,14 +107,14 @@ def switch(
     for _ in range(max_sweeps):
         before = total
         for j in range(log_probs.shape[1] - 1):
-            gain = log_probs[:, j + 1] - log_probs[:, j]  # of moving a row up
+            gain = log_probs[:, j + 1] - log_probs[:, j]  # of moving a row to the next class
             low, high = np.flatnonzero(codes == j), np.flatnonzero(codes == j + 1)
             up = low[np.argsort(-gain[low], kind="stable")]
             down = high[np.argsort(gain[high], kind="stable")]
             m = min(up.size, down.size)
             up, down = up[:m], down[:m]
             size = np.abs(log_probs[up, j]) + np.abs(log_probs[down, j + 1])
-            # a gain of rounding errors would be switched back and forth for ever
+            # a gain of rounding size could switch labels back and forth for ever
             better = gain[up] - gain[down] > 1e-12 * (1.0 + size)
             k = m if better.all() else int(np.argmin(better))
             codes[up[:k]], codes[down[:k]] = j + 1, j
@@ -163,5 +163,5 @@ def optimal(log_probs: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def total_log_prob(log_probs: np.ndarray, codes: np.ndarray) -> float:
-    """Return the sum of the log probabilities of an assignment, minus the objective of eq. 8."""
+    """Return the sum of the log probabilities of an assignment: the negative objective of eq. 8."""
     return float(log_probs[np.arange(codes.size), codes].sum())

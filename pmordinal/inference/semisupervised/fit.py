@@ -42,7 +42,7 @@ from pmordinal.results.fit import FitStatus
 from pmordinal.results.semisupervised import PATH, SemiSupervisedFit
 
 WEIGHTS = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)  # λ [SSGPOR, Algorithm 1, line 4]
-MAX_ROUNDS = 50  # alternations for one λ before giving up (and saying so)
+MAX_ROUNDS = 50  # largest number of alternations for one λ
 
 
 def fit_semisupervised(
@@ -59,7 +59,7 @@ def fit_semisupervised(
     weights: Sequence[float] = WEIGHTS,
     max_rounds: int = MAX_ROUNDS,
 ) -> SemiSupervisedFit:
-    """Return the fit that makes the labels of unlabelled rows probable too [SSGPOR, Algorithm 1].
+    """Return a fit that also learns from unlabelled rows [SSGPOR, Algorithm 1].
 
     ``pmo.fit(model, semisupervised=True)`` calls it. From the supervised optimum the weight of the unlabelled rows
     grows step by step; within a step, hyperparameters (L-BFGS) and labels (switching) are improved in turn until
@@ -125,45 +125,47 @@ def fit_semisupervised(
     points = starting_points(landscape, starts, start or {}, checks.generator("seed", seed))
     with blas_threads(len(problem.X)), progress_bar(progressbar, counted=True) as progress:
         task = progress.add_task("supervised", total=1 + len(weights), info="")
-        way = _Way(landscape, problem.matching, max_evaluations, partial(progress.update, task))
-        way.begin(points, gamma)
-        way.anneal(weights, max_rounds)
+        annealing = _Annealing(
+            landscape, problem.matching, max_evaluations, partial(progress.update, task)
+        )
+        annealing.begin(points, gamma)
+        annealing.anneal(weights, max_rounds)
         progress.update(task, advance=1)
     status = FitStatus(
-        converged=way.run.converged and not way.unsettled and not way.interrupted,
-        evaluations=sum(run.evaluations for run in way.runs),
-        iterations=sum(run.iterations for run in way.runs),
+        converged=annealing.run.converged and not annealing.unsettled and not annealing.interrupted,
+        evaluations=sum(run.evaluations for run in annealing.runs),
+        iterations=sum(run.iterations for run in annealing.runs),
         seconds=time.perf_counter() - began,
-        message=way.message(max_rounds),
-        objectives=way.objectives,
-        interrupted=way.interrupted,
+        message=annealing.message(max_rounds),
+        objectives=annealing.objectives,
+        interrupted=annealing.interrupted,
         seed=checks.seed_number(seed),
     )
     if not status.converged:
         warn(f"fit did not converge: {status.message}", ConvergenceWarning)
     return SemiSupervisedFit.of(
-        record(landscape, way.run, status),
+        record(landscape, annealing.run, status),
         proportions=gamma,
-        unlabeled_codes=way.matching.codes,
-        path=pd.DataFrame(way.path, columns=PATH),
+        unlabeled_codes=annealing.matching.codes,
+        path=pd.DataFrame(annealing.path, columns=PATH),
     )
 
 
-class _Way:
-    """The way of the hyperparameters and of the labels q, from the supervised optimum to the full weight.
+class _Annealing:
+    """Anneals hyperparameters and labels q, from the supervised optimum to the full weight.
 
     Parameters
     ----------
     landscape : Landscape
     matching : Matching
-        Holds q and its weight.
+        The labels q and their weight.
     max_evaluations : int
-        For each θ step.
+        Largest number of evaluations for each θ step.
     update : callable
-        Takes what the progress bar is to show.
+        Called with what the progress bar is to show.
     """
 
-    run: Run  # where it has come to
+    run: Run  # the last optimisation
     objectives: tuple[float, ...]  # the supervised optima
 
     def __init__(
@@ -174,11 +176,11 @@ class _Way:
         self.runs: list[Run] = []
         self.path: list[dict[str, Any]] = []
         self.unsettled: list[float] = []  # weights at which labels still changed
-        self.stopped = False  # whether Ctrl-C came between two steps
+        self.stopped = False  # whether Ctrl-C came in between two optimisations
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended it."""
+        """Whether Ctrl-C ended the fit."""
         return self.stopped or self.run.interrupted
 
     def begin(self, points: list[np.ndarray], gamma: np.ndarray) -> None:
@@ -198,7 +200,7 @@ class _Way:
         self.matching.codes = transport.ranked(log_probs, transport.class_counts(len(rows), gamma))
 
     def anneal(self, weights: Sequence[float], max_rounds: int) -> None:
-        """Let the weight of the unlabelled rows grow [SSGPOR, Algorithm 1, line 4]."""
+        """Increase the weight of the unlabelled rows step by step [SSGPOR, Algorithm 1, line 4]."""
         matching = self.matching
         for matching.weight in weights:
             if self.interrupted:
@@ -210,7 +212,7 @@ class _Way:
                 step, runs = _anneal(
                     self.landscape, matching, self.run, self.max_evaluations, max_rounds, show
                 )
-            except KeyboardInterrupt:  # between two optimisations: the step before it is whole
+            except KeyboardInterrupt:  # keep the step before, which is complete
                 matching.codes, self.stopped = codes, True
                 break
             self.path.append(step)
@@ -220,7 +222,7 @@ class _Way:
                 self.unsettled.append(matching.weight)
 
     def message(self, max_rounds: int) -> str:
-        """Say how it ended."""
+        """Return a message on how the fit ended."""
         if self.stopped:
             return f"interrupted at λ = {self.matching.weight:g}: the step before it is kept"
         if self.unsettled and not self.interrupted:
@@ -243,7 +245,7 @@ class _Way:
 def _anneal(
     landscape: Landscape, matching: Matching, run: Run, max_evaluations: int, max_rounds: int, show
 ) -> tuple[dict[str, Any], list[Run]]:
-    """Alternate θ and q at one weight until q stays [SSGPOR, Algorithm 1, lines 5–8]."""
+    """Update θ and q in turn at one weight until q does not change [SSGPOR, Algorithm 1, lines 5–8]."""
     runs: list[Run] = []
     total, settled = 0, False
     for _ in range(max_rounds):

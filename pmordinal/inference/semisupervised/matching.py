@@ -1,4 +1,4 @@
-"""The objective of a fit that counts the labels of its unlabelled rows [SSGPOR, eq. 7]."""
+"""The objective of a semi-supervised fit: a term for the labels of unlabelled rows is added [SSGPOR, eq. 7]."""
 
 from dataclasses import dataclass, field, fields
 from typing import Self
@@ -14,14 +14,14 @@ from pmordinal.posterior import Gradient, Posterior
 
 @dataclass(eq=False)
 class Matching:
-    """Labels of the unlabelled rows and their weight: what changes between two θ steps.
+    """Labels of the unlabelled rows and their weight, both of which change between two θ steps.
 
     Attributes
     ----------
     rows : ndarray, shape (m, d)
     codes : ndarray of int, shape (m,)
     weight : float
-        λ; at zero the rows do not count.
+        λ; the rows have no effect if it is zero.
     """
 
     rows: np.ndarray
@@ -46,20 +46,20 @@ class Matching:
 
 @dataclass(frozen=True, eq=False)
 class MatchedProblem(Problem):
-    """A problem whose objective counts the labels of its unlabelled rows."""
+    """A problem whose objective includes the labels of its unlabelled rows."""
 
     matching: Matching = field(kw_only=True)
 
     @classmethod
     def of(cls, problem: Problem) -> Self:
-        """Return `problem` with unlabelled rows that do not count yet."""
+        """Return `problem` with unlabelled rows of weight zero."""
         known = {f.name: getattr(problem, f.name) for f in fields(Problem)}
         known |= {"is_optimised": True, "found": Found()}
         codes = np.zeros(len(problem.unlabeled), dtype=np.int64)
         return cls(**known, matching=Matching(problem.unlabeled, codes))
 
     def loosened(self) -> Self:
-        """Return the problem as it is: predictions are not stationary in the sites."""
+        """Return the problem unchanged: predictions need exact sites, unlike the evidence."""
         return self
 
     def evaluate(self, values, thresholds, noise, y, memory=None) -> tuple[float, Gradient]:

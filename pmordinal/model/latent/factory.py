@@ -1,6 +1,6 @@
-"""Full MCMC: a model of the latent function itself, its hyperparameters, thresholds and noise.
+"""`latent_model`: a PyMC model with the latent function in it, for full MCMC.
 
-Nothing is integrated out or approximated (but for the basis of ``approx="hsgp"``). The latent function is sampled in
+Nothing is integrated out or approximated (except with ``approx="hsgp"``). The latent function is sampled in
 the coordinates of `pmordinal.model.latent.whitening`.
 """
 
@@ -40,7 +40,7 @@ from pmordinal.model.ordinal import Ordinal
 from pmordinal.model.units import warn_of_units
 
 APPROXIMATIONS = ("full", "hsgp")
-# Length-scales that the default basis resolves, in half-ranges of an attribute, by their number.
+# Number of attributes: length-scales that the default basis resolves, in half-ranges of an attribute.
 RESOLVED = {1: (0.2, 3.0), 2: (0.5, 1.3), 3: (1.0, 1.2)}
 
 
@@ -130,36 +130,36 @@ def latent_model(
 
 
 def _measurements(labels: Labels, link: Link, thresholds, noise, total):
-    """Return the centres of the classes and the precision of a label as a measurement there."""
+    """Return the centre of each class, and the precision of a label as a measurement of f there."""
     p = (labels.counts + 1.0) / (labels.counts.sum() + labels.n_classes)
     t = norm.ppf(np.cumsum(p)[:-1])
-    means = -np.diff(norm.pdf(t), prepend=0.0, append=0.0) / p  # of a normal variable in each class
+    means = -np.diff(norm.pdf(t), prepend=0.0, append=0.0) / p  # mean of a normal in each class
     ends = thresholds[:1] + total * (means[0] - t[0]), thresholds[-1:] + total * (means[-1] - t[-1])
     centres = pt.concatenate([ends[0], 0.5 * (thresholds[:-1] + thresholds[1:]), ends[1]])
-    # a label is f with noise, told to within its class
+    # variance of the noise, and of a value within its class
     w = 1.0 / ((link.noise_sd * noise) ** 2 + (1.0 - p @ means**2) * total**2)
     return pt.cast(centres, "float64"), pt.cast(w, "float64")
 
 
 def _process_values(problem: Process, centres, w):
-    """Add the coordinates of the process to the model; return f at the rows."""
+    """Add the whitened coordinates of the process to the model; return f at the rows."""
     spectrum = Spectrum(problem).make_node(*problem.kernel.parameters).outputs
     parameters = [centres, w, *spectrum]
-    length = np.arange(problem.whitening.size)  # lends it to the draws
+    length = np.arange(problem.whitening.size)  # gives the draws their length
     v = ByLaw("f_white", ProcessLaw(ProcessDensity(problem)), *parameters, length)
     return ProcessValues(problem)(v, *parameters)
 
 
 @dataclass(frozen=True)
 class ProcessLaw(Law):
-    """The law of a process in its coordinates."""
+    """The prior of a process in its whitened coordinates."""
 
     name = "ProcessCoordinates"
     signature = "(k),(),(n,n),(n),(n)->(n)"
     of: ProcessDensity
 
     def draw(self, *parameters, size):
-        """Transform white noise."""
+        """Draw white noise and transform it."""
         *inputs, index = parameters
         return ProcessCoordinates(self.of.problem)(pm.Normal.dist(size=index.shape), *inputs)
 
@@ -201,7 +201,7 @@ def _basis(cov, rows: np.ndarray, names: Sequence[str], m, c):
 
 
 def _basis_values(problem: Basis, root, centres, w):
-    """Add the coordinates of the weights to the model; return f at the rows."""
+    """Add the whitened coordinates of the weights to the model; return f at the rows."""
     root = pt.cast(root, "float64")
     x = w * root * pt.sum(problem.tally * centres, axis=-1)
     L = BasisFactor(problem)(w, root)
@@ -211,17 +211,17 @@ def _basis_values(problem: Basis, root, centres, w):
 
 @dataclass(frozen=True)
 class BasisLaw(Law):
-    """The law of the weights of a basis in their coordinates, given x and L."""
+    """The prior of the weights of a basis in whitened coordinates, given x and L."""
 
     name = "BasisCoordinates"
     signature = "(n),(n,n)->(n)"
 
     def draw(self, x, L, size):
-        """Transform white weights."""
+        """Draw white weights and transform them."""
         return BasisCoordinates()(pm.Normal.dist(size=x.shape), x, L)
 
     def logp(self, value, x, L):
-        """Return the log density of the weights, over |L|."""
+        """Return the log density of the weights minus log |L|."""
         weights = BasisWeights()(value, x, L)
         norms = pt.sum(weights**2) + x.shape[0] * np.log(2.0 * np.pi)
         return -0.5 * norms - pt.sum(pt.log(pt.diagonal(L)))

@@ -1,4 +1,4 @@
-"""A basis of functions in the place of a Gaussian process, as PyTensor Ops.
+"""A Hilbert-space approximation of a Gaussian process (HSGP), as PyTensor Ops.
 
 f = Φ D β with m eigenfunctions Φ of the Laplacian, D the roots of the spectral density and white β [RiutortMayol2023].
 As in `whitening`, β is sampled in coordinates that would be white if each label were a measurement of f in the centre
@@ -29,7 +29,7 @@ from pmordinal.model.ops.problem_op import ProblemOp
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """The eigenfunctions that stand for the process.
+    """The basis: eigenfunctions whose weighted sum approximates the process.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Basis:
         The functions at the rows.
     X : ndarray, shape (n, d)
     features, labels, link
-        What the rows and classes are called, and the noise's distribution.
+        How a table becomes rows, the labels, and the distribution of the noise.
     gram : ndarray, shape (m, m)
         ΦᵀΦ.
     """
@@ -62,7 +62,7 @@ class Basis:
         return self.phi.T @ np.eye(self.labels.n_classes)[codes]
 
     def continuation(self, X_star: np.ndarray) -> Continuation:
-        """Return how f at other rows follows from the weights: nothing is left to chance."""
+        """Return a function that gives f at other rows, which the weights determine."""
         phi = eigenfunctions(self.gp, X_star)[0]
         return lambda f, values, rng: phi @ values[0]
 
@@ -177,7 +177,7 @@ class BasisWeightsPullback(NumpyOp):
 
 
 class BasisCoordinates(NumpyOp):
-    """The coordinates v = Lᵀ β − L⁻¹ x of weights β: how they are drawn from their prior."""
+    """The coordinates v = Lᵀ β − L⁻¹ x of weights β; a draw from their prior if β is white."""
 
     __props__ = ()
 

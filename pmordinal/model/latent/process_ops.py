@@ -1,7 +1,7 @@
-"""A Gaussian process at its rows as PyTensor Ops.
+"""A Gaussian process at the training rows, as PyTensor Ops.
 
 The covariance matrix, its eigenvalues and their derivatives are computed inside Ops, so that no n × n graph is
-compiled. Each Op has a `problem`, which also continues the function to other rows.
+compiled. Each Op has a `problem`, which can also draw the function at other rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from pmordinal.links import Link
 from pmordinal.model.latent.whitening import Derivatives, Whitening
 from pmordinal.model.ops.problem_op import ProblemOp
 
-KNOWN = 1e-6  # directions in which f varies less than this, relative to the largest, tell nothing
+KNOWN = 1e-6  # directions in which f varies less, relative to the largest, are ignored
 
 type Continuation = Callable[[np.ndarray, Sequence[np.ndarray], np.random.Generator], np.ndarray]
 """Takes f at the training rows, the parameters of the Op and a generator; returns f at the other rows."""
@@ -29,7 +29,7 @@ type Continuation = Callable[[np.ndarray, Sequence[np.ndarray], np.random.Genera
 
 @dataclass(frozen=True, eq=False)
 class Process:
-    """What an Op of latent values knows besides its inputs."""
+    """The data that Ops of latent values refer to."""
 
     kernel: Kernel
     X: np.ndarray
@@ -39,13 +39,13 @@ class Process:
     whitening: Whitening = field(init=False)
 
     def __post_init__(self) -> None:
-        """Prepare the coordinates."""
+        """Prepare the whitened coordinates."""
         codes = self.labels.codes[self.labels.observed]
         whitening = Whitening(self.kernel, self.X, codes, self.labels.n_classes)
         object.__setattr__(self, "whitening", whitening)
 
     def continuation(self, X_star: np.ndarray) -> Continuation:
-        """Return how to draw f at other rows, jointly, given f at these."""
+        """Return a function that draws f at other rows, jointly, given f at the training rows."""
         first = np.unique(self.whitening.inverse, return_index=True)[1]
 
         def draw(f, values, rng):
@@ -64,8 +64,8 @@ class Process:
 class Spectrum(ProblemOp):
     """Eigenvectors Q and roots s of the eigenvalues of K̃, from the kernel's parameters.
 
-    What is differentiated is functions of K̃, for which Q and s stand: the cotangent of Q is taken to
-    be the derivative by K̃ in the basis Q, and s has none.
+    Only functions of K̃ are differentiated, which Q and s represent. By convention the cotangent of Q is
+    the derivative by K̃ in the basis Q, and s has none.
     """
 
     def make_node(self, *values):
@@ -95,7 +95,7 @@ class Spectrum(ProblemOp):
 
 
 class SpectrumPullback(ProblemOp):
-    """Derivatives by the kernel's parameters, for the derivative by K̃ in the basis Q."""
+    """Derivatives by the kernel's parameters, given the derivative by K̃ in the basis Q."""
 
     def make_node(self, M, Q, *values):
         """Take that derivative, the basis and the parameters."""
@@ -144,7 +144,7 @@ class FieldFunction(ProblemOp):
             outputs[0][0] = np.asarray(self.evaluate(*inputs), dtype="float64")
 
     def connection_pattern(self, node):
-        """Leave s out: Q stands for both."""
+        """Leave s out, as Q carries the derivative by K̃."""
         return [[True], [True], [True], [True], [False]]
 
     def pullback(self, inputs, outputs, cotangents):
@@ -203,7 +203,7 @@ class ProcessDensity(FieldFunction):
     """The log density of the coordinates."""
 
     def evaluate(self, *inputs) -> float:
-        """Return it; where there are no eigenvalues it is −∞."""
+        """Return the log density; −∞ if there are no eigenvalues."""
         value = self.problem.whitening.log_density(*inputs)
         return value if np.isfinite(value) else -np.inf
 
@@ -213,7 +213,7 @@ class ProcessDensity(FieldFunction):
 
 
 class ProcessCoordinates(FieldFunction):
-    """Coordinates v for white noise z, in the place of v: how they are drawn from their prior."""
+    """Coordinates v computed from white noise z, the first input: a draw from their prior."""
 
     def __init__(self, problem: Process):
         super().__init__(problem)

@@ -1,15 +1,15 @@
 """A Gaussian process in coordinates that are nearly independent given ordinal labels.
 
-Sampling f = K^½ z with white z is hard where the labels say much: z is then narrow, and how narrow depends on the
-noise. A label says about as much as a measurement of f in the centre m of its class, with some precision w. If it were
-one, the posterior would be Gaussian: with c_i labels at row i, g = C^½ f and K̃ = C^½ K C^½,
+Sampling f = K^½ z with white z is hard if the labels are informative: the posterior of z is then narrow, and how narrow
+depends on the noise. A label is about as informative as a measurement of f in the centre m of its class, with some
+precision w. If it were one, the posterior would be Gaussian: with c_i labels at row i, g = C^½ f and K̃ = C^½ K C^½,
 
     g = φ₁(K̃) v + φ₂(K̃) m̃,    φ₁(λ) = (λ / (1 + wλ))^½,    φ₂(λ) = wλ / (1 + wλ),    v ~ N(0, I).
 
-These v are the coordinates. The prior of f is what it was: it gives v, for any m and w, the density of white noise
+These v are the coordinates. The prior of f is not changed: it gives v, for any m and w, the density of white noise
 z = ψ₁(K̃) v + ψ₂(K̃) m̃, with ψ₁ = (1 + wλ)^−½ and ψ₂ = w λ^½ / (1 + wλ), times |ψ₁(K̃)|. The better m and w are
-chosen, the rounder is the posterior of v; the results do not depend on them. Functions of K̃ come from its eigenvalues,
-so that singular matrices are welcome and nothing is added to them; the derivative of φ(K̃) is, in the basis of the
+chosen, the closer is the posterior of v to white noise; the results do not depend on them. Functions of K̃ come from
+its eigenvalues, so that K̃ may be singular and no jitter is needed. The derivative of φ(K̃) is, in the basis of the
 eigenvectors, the product with the divided differences (φ(λ_i) − φ(λ_j)) / (λ_i − λ_j), without cancellation.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from pmordinal.gram import Gram, Kernel
 
-NULL = 1e-7  # roots of eigenvalues below this share of the largest are rounding errors: zero
+NULL = 1e-7  # roots of eigenvalues below this share of the largest are set to zero
 
 type Derivatives = tuple[np.ndarray, np.ndarray, float, np.ndarray]
 
@@ -40,9 +40,9 @@ class Whitening:
     Attributes
     ----------
     X : ndarray, shape (u, d)
-        Distinct rows; all of them where the covariance tells copies of a row apart.
+        Distinct rows; all rows if identical rows may have different latent values (white noise).
     inverse : ndarray of int, shape (n,)
-        Where each row is among the distinct ones.
+        Index of each row among the distinct ones.
     """
 
     def __init__(self, kernel: Kernel, X: np.ndarray, y: np.ndarray, n_classes: int) -> None:
@@ -58,18 +58,18 @@ class Whitening:
         self._latest: tuple[Any, Gram | None] = (None, None)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what can be computed again."""
+        """Leave the cached covariance out of pickles."""
         return {**self.__dict__, "_latest": (None, None)}
 
     @property
     def size(self) -> int:
-        """How many coordinates there are."""
+        """Number of coordinates."""
         return len(self.X)
 
     def _gram(self, values: Sequence[np.ndarray]) -> Gram:
-        """Return the covariance at these parameters; that of the last call is kept."""
+        """Return the covariance at these parameters; the last one is cached."""
         key = tuple(np.asarray(value).tobytes() for value in values)
-        latest, gram = self._latest  # one reference, so that threads cannot mix two
+        latest, gram = self._latest  # read at once, so that threads do not mix two
         if gram is None or latest != key:
             gram = Gram(self.kernel, self.X, values)
             self._latest = key, gram
@@ -86,7 +86,7 @@ class Whitening:
     def spectrum_pullback(
         self, M: np.ndarray, Q: np.ndarray, values: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
-        """Return the derivatives by the kernel's parameters, for the derivative M by K̃ in the basis Q."""
+        """Return the derivatives by the kernel's parameters, given the derivative M by K̃ in the basis Q."""
         dK = Q @ (M + M.T) @ Q.T
         dK *= 0.5 * self._weight
         dK *= self._weight[:, None]
@@ -99,11 +99,11 @@ class Whitening:
         ----------
         v : ndarray, shape (u,)
         centres : ndarray, shape (r,)
-            Of the classes, on the scale of f.
+            Centres of the classes, on the scale of f.
         w : float
             Precision of a label as a measurement of f.
         Q, s : ndarray
-            Of `spectrum`.
+            As returned by `spectrum`.
         """
         v, m = Q.T @ v, Q.T @ (self._tally @ centres)
         p2 = 1.0 + w * s * s

@@ -1,4 +1,4 @@
-"""PyTensor Ops: the likelihood, an engine's objective, and what Ops that run in NumPy have in common."""
+"""PyTensor Ops: the likelihood, an engine's objective, and base classes of Ops that run in NumPy."""
 
 from pmordinal.model.ops import jax_versions  # noqa: F401 (PyTensor's JAX mode is told of it)
 from pmordinal.model.ops.evidence import OrdinalEvidence, PriorLatent

@@ -1,7 +1,7 @@
-"""An engine's objective as a PyTensor Op, and draws of the latent function from its prior.
+"""PyTensor Ops of an engine's objective, and of prior draws of the latent function.
 
-The objective is one Op whose later outputs are the gradients of the first, so that value and gradient are computed
-together, once. Second derivatives are refused rather than taken as zero.
+The objective is one Op: its first output is the value, the others are its gradients, so that both are computed
+together, once. Second derivatives raise an error rather than count as zero.
 """
 
 from math import isfinite
@@ -31,7 +31,7 @@ class PriorLatent(ProblemOp):
         return self.node([z, *values], [z.type()])
 
     def prepare_node(self, node, storage_map, compute_map, impl):
-        """Refuse what would need draws given the data."""
+        """Raise if the draws are for ``pm.sample_posterior_predictive``."""
         refuse_predictive_draws()
         super().prepare_node(node, storage_map, compute_map, impl)
 
@@ -40,7 +40,7 @@ class PriorLatent(ProblemOp):
         return [shapes[0]]
 
     def perform(self, node, inputs, outputs):
-        """Factorise the covariance matrix, singular or not, and colour the noise."""
+        """Return R z; the covariance matrix may be singular."""
         z, *values = inputs
         R = factor_psd(Gram(self.problem.kernel, self.problem.X, values).matrix)
         outputs[0][0] = R @ z[: R.shape[1]]
@@ -64,7 +64,7 @@ class OrdinalEvidence(ProblemOp, ValueWithGradient):
         *floats, y = inputs
         floats = [pt.cast(pt.as_tensor(x), "float64") for x in floats]
         y = pt.as_tensor(y)
-        if not y.type.dtype.startswith("float"):  # of those `perform` sees whether they are whole
+        if not y.type.dtype.startswith("float"):  # `perform` checks floats
             y = pt.cast(y, "int64")
         outputs = [pt.scalar(dtype="float64"), *(x.type() for x in floats)]
         return self.node([*floats, y], outputs)
@@ -74,13 +74,13 @@ class OrdinalEvidence(ProblemOp, ValueWithGradient):
         return [(), *shapes[: self.n_differentiable]]
 
     def prepare_node(self, node, storage_map, compute_map, impl):
-        """Begin without memory: a function does not depend on those compiled before it."""
+        """Start with an empty memory, so that results do not depend on functions compiled before."""
         refuse_pointwise_density()
         super().prepare_node(node, storage_map, compute_map, impl)
         node.tag.chains = Chains()
 
     def perform(self, node, inputs, outputs):
-        """Run the engine; where it breaks down, or a code is no class, the value is −∞, which samplers reject."""
+        """Run the engine; if it fails, or a code is no class, the value is −∞, which samplers reject."""
         *values, thresholds, noise, y = inputs
         problem, results = self.problem, None
         if y.shape != (len(problem.X),):
@@ -91,7 +91,7 @@ class OrdinalEvidence(ProblemOp, ValueWithGradient):
         usable = noise > 0 and _usable(inputs[:-1]) and (thresholds[1:] > thresholds[:-1]).all()
         if usable and codes is not None:
             try:
-                with np.errstate(all="ignore"):  # what overflows is found below, and rejected
+                with np.errstate(all="ignore"):  # overflow is checked below
                     memory = None if problem.is_optimised else node.tag.chains.mine()
                     value, gradient = problem.evaluate(values, thresholds, noise, codes, memory)
             except (np.linalg.LinAlgError, ArithmeticError):  # overflow, or noise² = 0
@@ -103,13 +103,12 @@ class OrdinalEvidence(ProblemOp, ValueWithGradient):
         outputs[0][0] = np.asarray(-np.inf if results is None else value, dtype="float64")
         for k, x in enumerate(inputs[:-1]):
             part = np.zeros(x.shape) if results is None else results[k]
-            outputs[k + 1][0] = np.array(part, dtype="float64").reshape(
-                x.shape
-            )  # others write into it
+            # a copy, since PyTensor may write into it
+            outputs[k + 1][0] = np.array(part, dtype="float64").reshape(x.shape)
 
 
 def _usable(arrays) -> bool:
-    """Tell whether all numbers are finite; there are few of them."""
+    """Tell whether all numbers are finite; in plain Python, as there are few of them."""
     return all(isfinite(x) for a in arrays for x in np.ravel(a).tolist())
 
 

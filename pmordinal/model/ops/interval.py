@@ -53,7 +53,7 @@ class IntervalLogProb(ValueWithGradient):
 
 
 class LinkQuantile(NumpyOp):
-    """F⁻¹(p), elementwise, from both tails p and 1 − p so that neither loses its digits.
+    """F⁻¹(p), elementwise, from p and 1 − p, so that it is accurate in both tails.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """The ordinal log probability in JAX, for the samplers that PyMC compiles with it.
 
-The formulas are those of `pmordinal.links`, to first derivatives: JAX takes gradients by itself, and
-is told here what they are, as differences of its own would cancel in the tails. Nothing imports this
-module but PyTensor's JAX mode, see `pmordinal.model.ops.numpy_op`.
+The formulas are those of `pmordinal.links`, up to first derivatives. The gradients are given to JAX
+explicitly, since those that it would derive itself cancel in the tails. This module is imported only by
+PyTensor's JAX mode, see `pmordinal.model.ops.jax_versions`.
 """
 
 import math
@@ -34,11 +34,11 @@ type Formulas = Callable[[Any, Any, Any], tuple[Any, Any, Any, Any, Any]]
 
 def probit(lo, hi, width):
     """Return L, dL/dt, dL/dlo, dL/dhi and the derivative in log s, see `links.base.Interval`."""
-    low = -lo  # measured outwards, as hi
+    low = -lo  # points outwards, as hi does
     nearest = jnp.minimum(hi, low)
     is_far = (nearest < -_TAIL) | (width < _NARROW)
 
-    # Mask arguments, not results: the gradient of what is not taken must be finite too.
+    # Mask the arguments, not the results: the gradient of the unused branch must be finite too.
     a, b = jnp.where(is_far, 1.0, hi), jnp.where(is_far, 1.0, low)
     beyond = 0.5 * erfc(a * _SQRT_HALF), 0.5 * erfc(b * _SQRT_HALF)
     L = jnp.log1p(-(beyond[0] + beyond[1]))
@@ -105,7 +105,7 @@ FORMULAS: dict[str, Formulas] = {"probit": probit, "logit": logit, "cloglog": cl
 
 
 def interval_log_prob(formulas: Formulas) -> Callable[..., tuple[Any, ...]]:
-    """Return the function that `IntervalLogProb` stands for: a value and its four derivatives."""
+    """Return the JAX function of an `IntervalLogProb`: a value and its four derivatives."""
 
     def terms(eta, lower, upper, noise):
         below, above = jnp.isinf(lower), jnp.isinf(upper)

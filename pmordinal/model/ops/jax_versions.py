@@ -1,4 +1,4 @@
-"""Tells JAX about the Ops of a graph: JAX is imported by who uses it only."""
+"""Registers the JAX versions of our Ops when a graph is compiled for JAX, which is not imported before."""
 
 from pytensor.compile.mode import optdb
 from pytensor.graph.rewriting.basic import GraphRewriter
@@ -7,10 +7,10 @@ from pmordinal.model.ops.numpy_op import NumpyOp
 
 
 class LoadJaxVersions(GraphRewriter):
-    """Changes nothing in a graph, but tells JAX about its Ops: JAX is imported by who uses it only."""
+    """A rewrite that leaves the graph unchanged, but imports the JAX versions of its Ops."""
 
     def apply(self, fgraph):
-        """Import the versions for JAX if there is an Op that has or lacks one."""
+        """Import the JAX versions if one of our Ops is in the graph."""
         if any(isinstance(node.op, NumpyOp) for node in fgraph.apply_nodes):
             import pmordinal.model.ops.jax  # noqa: F401
 

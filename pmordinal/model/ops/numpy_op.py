@@ -10,9 +10,9 @@ class NumpyOp(Op):
     """Op that works in vectorised NumPy or BLAS: compiled graphs call its `perform`."""
 
     def __str__(self) -> str:
-        """Return the name alone: the data do not belong in graphs and error messages.
+        """Return only the name of the class, without data, for graphs and error messages.
 
-        PyTensor writes one of its own for every class with `__props__` that does not repeat this one.
+        PyTensor replaces this method in every class with `__props__` that does not define it again.
         """
         return type(self).__name__
 
@@ -22,7 +22,7 @@ def _numba_numpy_op(op, node, **kwargs):
     signature = numba.types.Tuple([get_numba_type(out.type) for out in node.outputs])
     count = len(node.outputs)
     single = count == 1
-    # Numba keeps its last functions, and the graph of PyTensor's function holds the node.
+    # Weak, since Numba keeps its last functions; the graph of PyTensor's function keeps the node alive.
     known = weakref.ref(node)
 
     def call(inputs):
@@ -42,7 +42,7 @@ def _numba_numpy_op(op, node, **kwargs):
 try:
     from pytensor.link.numba.dispatch.basic import get_numba_type, numba_funcify, numba_njit
 except OSError:
-    # No folder for PyTensor's compiled code can be written. PyTensor says so to whoever compiles; a fit need not.
+    # PyTensor can write compiled code to no folder. It says so when one compiles; a fit does not compile.
     pass
 else:
     numba_funcify.register(NumpyOp)(_numba_numpy_op)

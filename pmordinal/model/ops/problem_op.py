@@ -1,7 +1,7 @@
-"""What some PyTensor Ops here have in common: gradients beside their value, and data that they know.
+"""Base classes of our PyTensor Ops: a value with its gradients, and Ops that refer to data.
 
-PyTensor keeps every Op that it has met in a graph as long as the process lasts. So an Op does not hold its data: the
-nodes of graphs do, and the functions compiled from them, and the data die with the last of these.
+PyTensor keeps every Op that was in a graph for as long as the process lasts. So an Op has only a weak reference to its
+data. The nodes of graphs, and the functions compiled from them, own the data, which are freed with the last of these.
 """
 
 import weakref
@@ -35,13 +35,12 @@ class ValueWithGradient(NumpyOp):
 
 
 class ProblemOp(NumpyOp):
-    """Op of a problem: data and what is computed from them once.
+    """Op that refers to a problem: data, and what is computed from them once.
 
     Parameters
     ----------
     problem : hashable
-        Nodes made by `node` hold it. A graph that lost all of these on its way still finds it as long as the model is
-        there.
+        Nodes made by `node` own it. A rewritten graph without such nodes can use it as long as the model exists.
     """
 
     __props__: tuple[str, ...] = ("known",)
@@ -52,30 +51,30 @@ class ProblemOp(NumpyOp):
 
     @property
     def problem(self) -> Any:
-        """What the Op knows."""
+        """The data that the Op refers to."""
         problem = self.known()
         if problem is None:
             raise ReferenceError(f"{self}: the model is gone, and its data with it: keep the model")
         return problem
 
     def node(self, inputs, outputs) -> Apply:
-        """Return a node of the Op that holds the problem."""
+        """Return a node of the Op that keeps the problem alive."""
         return hold(Apply(self, inputs, outputs), self.problem)
 
     def prepare_node(self, node, storage_map, compute_map, impl):
-        """Let the compiled function hold the problem."""
+        """Make the compiled function keep the problem alive."""
         hold(node, self.problem)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Take the problem along."""
+        """Pickle with the problem itself."""
         return self.__dict__ | {"known": self.problem}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Leave the problem to the nodes, which come along too."""
+        """Refer to the problem weakly again; the nodes are pickled too, and own it."""
         self.__dict__.update(state, known=weakref.ref(state["known"]))
 
 
 def hold(node: Apply, problem: Any) -> Apply:
-    """Let a node, and what it is copied to, hold a problem; return the node."""
+    """Make a node, and copies of it, keep a problem alive; return the node."""
     node.tag.problem = problem
     return node

@@ -1,1 +1,1 @@
-"""Grids of one predictor and the target: their cost, and the search for the cheapest."""
+"""Grids of one predictor and the target: the cost of a grid, and the search for the cheapest one."""

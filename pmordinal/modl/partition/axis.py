@@ -1,9 +1,14 @@
-"""One axis of a grid, the other held fixed: the sub-problem that the alternating search solves.
+"""Optimal cuts or groups of one axis of a grid, with the other axis held fixed.
 
-Given J target intervals, the predictor's parts cost Σ_i [lf(N_i + J − 1) − Σ_j lf(N_ij)] plus the prior
-log C(N + I − 1, I − 1) − I lf(J − 1); given the predictor's parts, the target's intervals cost
-Σ_j [lf(N_.j) − Σ_i lf(N_ij)] plus Σ_i lf(N_i + J − 1) − I lf(J − 1): [HB2007, eqs. 1 and 3] with the
-terms that cancel left out. Both priors are concave in the number of parts.
+The search alternates between the axes. With lf the log factorial, given J target intervals the predictor's parts cost
+
+    Σ_i [lf(N_i + J − 1) − Σ_j lf(N_ij)]  plus the prior  log C(N + I − 1, I − 1) − I lf(J − 1),
+
+and given the predictor's parts the target's intervals cost
+
+    Σ_j [lf(N_.j) − Σ_i lf(N_ij)]  plus the prior  Σ_i lf(N_i + J − 1) − I lf(J − 1).
+
+These are [HB2007, eqs. 1 and 3] without constant terms. Both priors are concave in the number of parts.
 """
 
 from dataclasses import dataclass
@@ -21,11 +26,12 @@ from pmordinal.modl.partition.log_tables import log_tables
 from pmordinal.modl.partition.merges import merge_greedily, project
 from pmordinal.modl.partition.optimal_cuts import interval_costs, solve_exactly
 
-MAX_GROUPS = 256  # of a categorical predictor; more values are first merged in order of mean target
+# largest number of groups to start from; more values are first merged in order of their mean target
+MAX_GROUPS = 256
 
 
 def labels_of(cuts: np.ndarray) -> np.ndarray:
-    """Return the part of each value for boundaries `cuts`."""
+    """Return the index of the part that each value belongs to, given the boundaries `cuts`."""
     return np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
 
 
@@ -41,7 +47,7 @@ def tabulate(start, part, count, label, n_rows, n_columns):
 
 @dataclass(frozen=True)
 class AxisProblem:
-    """Sparse rows with relabelled columns, and what the kernels need to know of the other axis."""
+    """The problem of cutting one axis: counts of its values by the parts of the other axis."""
 
     start: np.ndarray
     part: np.ndarray
@@ -55,7 +61,7 @@ class AxisProblem:
     def make(
         cls, rows: Rows, label: np.ndarray, n_other: int, extra: int, least: int, n: int
     ) -> "AxisProblem":
-        """Project `rows` onto the parts `label` of the other axis."""
+        """Sum the counts in `rows` over the parts `label` of the other axis."""
         check()
         start, part, count = project(rows.ptr, rows.col, rows.cnt, label, n_other)
         return cls(start, part, count, n_other, extra, least, 2 * n + 2)
@@ -66,13 +72,13 @@ class AxisProblem:
         return len(self.start) - 1
 
     def greedy(self, penalty: np.ndarray) -> np.ndarray:
-        """Return the cuts of the greedy merge path, improved by moves."""
+        """Return the best cuts of greedy merging, improved by local moves."""
         lf, lg = log_tables(self.top)
         args = (self.start, self.part, self.count, self.n_other, self.extra, penalty, self.least)
         return improve_cuts(*args, merge_greedily(*args, lf), self.tolerance(), lf, lg)
 
     def improve(self, cuts: np.ndarray, penalty: np.ndarray) -> np.ndarray:
-        """Return `cuts` improved by moves."""
+        """Return `cuts` improved by local moves."""
         lf, lg = log_tables(self.top)
         return improve_cuts(
             self.start, self.part, self.count, self.n_other, self.extra, penalty, self.least,
@@ -87,13 +93,13 @@ class AxisProblem:
         return solve_exactly(costs, penalty, self.least, tolerance)[0]
 
     def _magnitude(self) -> float:
-        """Return log N!, which bounds what the terms of a partition add up to."""
+        """Return log N!, a bound on the sum of the terms of a partition."""
         lf, _ = log_tables(self.top)
         return float(lf[self.top // 2])
 
     def tolerance(self) -> float:
-        """Return what a change of a few parts must gain to be more than rounding."""
-        return least_gain(5 * (self.n_other + 2), self._magnitude())  # no move touches more parts
+        """Return the smallest gain of a local move that is more than rounding error."""
+        return least_gain(5 * (self.n_other + 2), self._magnitude())  # at most five parts change
 
     def counts(self, label: np.ndarray) -> np.ndarray:
         """Return the cell counts, shape (parts of this axis, parts of the other)."""
@@ -102,7 +108,7 @@ class AxisProblem:
         )
 
     def means(self) -> np.ndarray:
-        """Return the mean part of the other axis of each value."""
+        """Return, for each value, the mean index of its parts on the other axis."""
         sums = np.add.reduceat(self.part * self.count, self.start[:-1])
         return sums / np.add.reduceat(self.count, self.start[:-1])
 
@@ -115,14 +121,14 @@ class AxisProblem:
 
 
 def predictor_problem(cells: Cells, y_cuts: np.ndarray) -> AxisProblem:
-    """Return the problem of the predictor's parts given the target's cuts."""
+    """Return the problem of finding the predictor's parts, given the target's cuts."""
     n_targets = len(y_cuts) - 1
     least = 1 if cells.n_missing else 2
     return AxisProblem.make(cells.x, labels_of(y_cuts), n_targets, n_targets - 1, least, cells.n)
 
 
 def target_problem(cells: Cells, x_label: np.ndarray) -> AxisProblem:
-    """Return the problem of the target's cuts given the predictor's parts (missing excluded)."""
+    """Return the problem of finding the target's cuts, given the parts of predictor values (without missing)."""
     n_parts = int(x_label.max()) + 1
     if cells.n_missing:
         x_label = np.concatenate((x_label, [n_parts]))
@@ -131,7 +137,7 @@ def target_problem(cells: Cells, x_label: np.ndarray) -> AxisProblem:
 
 
 def interval_penalty(cells: Cells, n_targets: int, top: int) -> np.ndarray:
-    """Return the prior of 0, …, `top` predictor intervals (a missing part not counted)."""
+    """Return the prior of 0, …, `top` predictor intervals (the part of missing values not counted)."""
     lf, _ = log_tables(2 * cells.n + 2)
     parts = np.arange(top + 1) + (cells.n_missing > 0)
     below = np.maximum(parts - 1, 0)
@@ -143,7 +149,7 @@ def interval_penalty(cells: Cells, n_targets: int, top: int) -> np.ndarray:
 
 
 def group_penalty(cells: Cells, n_targets: int, top: int, log_bell: np.ndarray) -> np.ndarray:
-    """Return the prior of 0, …, `top` groups (a missing part not counted)."""
+    """Return the prior of 0, …, `top` groups (the part of missing values not counted)."""
     lf, _ = log_tables(2 * cells.n + 2)
     parts = np.arange(top + 1) + (cells.n_missing > 0)
     return log_bell[parts] - parts * lf[n_targets - 1]
@@ -173,14 +179,14 @@ def target_penalty(sizes: np.ndarray, top: int, lf: np.ndarray) -> np.ndarray:
 def group_values(
     cells: Cells, problem: AxisProblem, log_bell: np.ndarray, label: np.ndarray | None
 ) -> np.ndarray:
-    """Return groups of the predictor's values, by agglomeration and from `label`, the better."""
+    """Return groups of the predictor's values: the better of agglomeration and of improving `label`."""
     lf, _ = log_tables(problem.top)
     v = problem.n_values
     top = min(v, MAX_GROUPS)
     penalty = group_penalty(cells, problem.n_other, top, log_bell)
     first = np.arange(v)
     if v > top:
-        # too many values for all pairs: merge neighbours in order of mean target interval first
+        # too many values to compare all pairs: first merge neighbours in order of mean target interval
         order = np.argsort(problem.means(), kind="stable")
         cap = np.concatenate((penalty, np.full(v - top, np.inf)))
         cuts = merge_greedily(
@@ -210,7 +216,7 @@ def _group_total(
 
 
 def log_bell_table(cells: Cells) -> np.ndarray | None:
-    """Return log B(V, I) for all I that the search may use; None for a numeric predictor."""
+    """Return log B(V, I), see `log_partition_numbers`, for all I in the search; None if numeric."""
     if cells.n_categories is None:
         return None
     return log_partition_numbers(cells.n_categories, min(cells.n_categories, MAX_GROUPS + 1))

@@ -1,6 +1,6 @@
-"""Pairs of dense ranks as sparse rows in both orders, and their coarse versions.
+"""Counts of (predictor value, target value) pairs as sparse matrices, and coarser versions of them.
 
-Ties are atomic: all rows with one value share one index, and cuts lie between indices only.
+Equal values share one index, and cuts lie between indices, so ties are never separated.
 """
 
 from dataclasses import dataclass
@@ -37,14 +37,14 @@ def _rows_from_table(table: np.ndarray) -> Rows:
 def _rows_from_codes(code: np.ndarray, n_values: int, other: np.ndarray) -> Rows:
     order = np.argsort(code, kind="stable")
     size = np.bincount(code + 1, minlength=n_values + 1)
-    order = order[size[0] :]  # code −1 is missing and sorts first
+    order = order[size[0] :]  # −1, for missing, sorts first
     ptr = np.concatenate(([0], np.cumsum(size[1:])))
     return Rows(ptr, other[order], np.ones(len(order), dtype=np.int64))
 
 
 @dataclass(frozen=True)
 class Cells:
-    """One (predictor, target) pair in ranks.
+    """One predictor and the target, as indices of their sorted values.
 
     Parameters
     ----------

@@ -1,23 +1,23 @@
-"""A Markov chain over grids with stationary law ∝ exp(−c(M)).
+"""Compiled steps of a Markov chain over grids M with stationary distribution ∝ exp(−c(M)), c the cost.
 
 Metropolis–Hastings moves: birth or death of a cut (split or merge) and shift of a cut, on one axis, or a birth or
 death on both axes at once, which joins the null model to the grids (a grid with one part on one axis costs about
-log N more than the null model); for categorical predictors, one value changes its group. Each proposal is
-costed from its counts anew, O(cells) a step: the simplest code that can be right.
+log N more than the null model); for categorical predictors, one value changes its group. The cost of each
+proposal is computed from its counts anew, O(cells) for each step, to keep the code simple.
 
-A cut vector holds 0, the inner cuts, and the number of values, and has room for more.
+A cut vector holds 0, the inner cuts, and the number of values, followed by unused entries.
 """
 
 import numpy as np
 
 from pmordinal.jit import njit
 
-MAX_PARTS = 64  # on each axis
+MAX_PARTS = 64  # largest number of parts on each axis
 
 
 @njit(cache=True, nogil=True)
 def grid_cost(ptr, col, cnt, x_label, n_x, y_label, n_y, x_prior, lf):
-    """Return c(M) less its constant first terms [HB2007, eqs. 1 and 3].
+    """Return the cost c(M) without its constant first terms [HB2007, eqs. 1 and 3].
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def grid_cost(ptr, col, cnt, x_label, n_x, y_label, n_y, x_prior, lf):
     n_x, n_y : int
         I and J.
     x_prior : ndarray
-        Prior of I parts, by I.
+        −log prior of I parts, indexed by I.
     lf : ndarray
         Table of log factorials.
     """
@@ -54,7 +54,7 @@ def grid_cost(ptr, col, cnt, x_label, n_x, y_label, n_y, x_prior, lf):
 
 @njit(cache=True, nogil=True)
 def write_labels(cuts, parts, label):
-    """Write the part of each value for a cut vector."""
+    """Write the part of each value, given a cut vector."""
     for i in range(parts):
         for v in range(cuts[i], cuts[i + 1]):
             label[v] = i
@@ -62,12 +62,12 @@ def write_labels(cuts, parts, label):
 
 @njit(cache=True, nogil=True)
 def propose_cuts(cuts, parts, kind, u, v, out):
-    """Write a proposal to `out`; return its number of parts (0: impossible) and the log ratio.
+    """Write a proposal to `out`; return its number of parts (0 if impossible) and the log proposal ratio.
 
     Parameters
     ----------
     cuts : ndarray of int64
-        The present cut vector.
+        The current cut vector.
     parts : int
         Its number of parts.
     kind : int
@@ -75,7 +75,7 @@ def propose_cuts(cuts, parts, kind, u, v, out):
     u, v : float
         Uniform random numbers.
     out : ndarray of int64
-        Room for the proposal.
+        Array that the proposal is written to.
     """
     m = cuts[parts]
     inner = parts - 1
@@ -85,7 +85,7 @@ def propose_cuts(cuts, parts, kind, u, v, out):
         free = m - 1 - inner
         if free == 0 or parts == MAX_PARTS:
             return 0, 0.0
-        at = 1 + int(u * free)  # the at-th place that is no cut
+        at = 1 + int(u * free)  # index among places without a cut
         i = 1
         while i <= inner and cuts[i] <= at:
             at += 1
@@ -115,7 +115,7 @@ def propose_cuts(cuts, parts, kind, u, v, out):
 
 @njit(cache=True, nogil=True)
 def propose_group(label, groups, u, v, out):
-    """Move one value to a uniform group, an empty one included; return the number of groups.
+    """Move one value to a random group, possibly a new one; return the number of groups.
 
     The reverse move has the same probability: both choose among the groups that remain without the
     value, and an empty one. Labels stay 0, …, I − 1.
@@ -128,7 +128,7 @@ def propose_group(label, groups, u, v, out):
         out[i] = label[i]
         if i != at and label[i] == old:
             alone = False
-    if alone:  # close the gap that the value leaves
+    if alone:  # its old group is empty now: renumber
         groups -= 1
         for i in range(n_values):
             if out[i] > old:
@@ -151,11 +151,11 @@ def run_chain(
     x_cuts, y_cuts : ndarray of int64
         Cut vectors; `x_cuts` is not used for a categorical predictor.
     x_label, y_label : ndarray of int64
-        Part of each value; the last of `x_label` is that of missing predictors, used or not.
+        Part of each value; the last entry of `x_label` is for missing predictors, even if there are none.
     state : ndarray of int64, shape (2,)
         Numbers of parts of x (missing not counted) and of y.
     cost : float
-        Of the present state, by `grid_cost`.
+        Cost of the current state, by `grid_cost`.
     missing : int
         1 if missing predictors have a part of their own, after the others.
     categorical : bool

@@ -1,4 +1,4 @@
-"""The MODL cost of a partition, term by term, for numeric and for categorical predictors.
+"""The MODL cost of a partition (−log posterior), term by term, for numeric and categorical predictors.
 
 Hue and Boullé (2007), equations 1 to 3. A model is described by its cell counts N_ij (part i of
 the predictor, interval j of the target); every function takes counts and returns nats.

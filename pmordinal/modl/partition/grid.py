@@ -93,7 +93,7 @@ class Grid:
         return self.counts.size == 1
 
     def part_of(self, x: Any) -> np.ndarray:
-        """Return the part of each predictor value, −1 where the training data has none for it.
+        """Return the index of the part of each predictor value; −1 if it belongs to none.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Groups of categorical values given the target intervals: agglomeration, then single-value moves.
+"""Groups the values of a categorical predictor, given the target intervals: merges, then single moves.
 
 Minimises the part of [HB2007, eq. 3] that depends on the groups:
 Σ_i [ lf(N_i + J − 1) − Σ_j lf(N_ij) ] + penalty[I], with penalty[I] = log B(V, I) − I lf(J − 1).
@@ -9,7 +9,7 @@ import numpy as np
 from pmordinal.jit import njit
 from pmordinal.modl.interrupt import BUDGET, check
 
-MOST_PASSES = 1000  # over all values; searches need a few
+MOST_PASSES = 1000  # largest number of passes over all values; usually a few suffice
 
 
 @njit(cache=True, nogil=True)
@@ -33,7 +33,7 @@ def _add_row(left, a, right, b, sign):
 
 @njit(cache=True, nogil=True)
 def agglomerate(table, extra, penalty, least, lf):
-    """Return the group of each row of `table` at the cheapest step of pairwise merging.
+    """Merge pairs of rows of `table` greedily; return the group of each row at the cheapest step.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def agglomerate(table, extra, penalty, least, lf):
         Group labels 0, …, I − 1.
     """
     v = table.shape[0]
-    # plain loops instead of array functions: they halve the time of the first compilation
+    # plain loops, since array functions double the time of compilation
     work = np.empty((v, table.shape[1]), np.int64)
     label = np.empty(v, np.int64)
     best = np.empty(v, np.int64)
@@ -123,7 +123,7 @@ def agglomerate(table, extra, penalty, least, lf):
 
 @njit(cache=True, nogil=True)
 def _row_change(group, size, g, part, count, first, last, n, sign, extra, lf):
-    """Return the change of the cost of group g when a value enters (sign 1) or leaves it (−1).
+    """Return the change of the cost of group g if a value enters (sign 1) or leaves it (−1).
 
     Only the intervals in which the value occurs are read: with many values these are few.
     """
@@ -154,7 +154,7 @@ def _move_some(
     """
     room = members.shape[0]
     groups = state[0]
-    top = 1  # one after the last group, and an empty slot
+    top = 1  # number of slots to consider: all groups and an empty one
     for g in range(room):
         if members[g] > 0:
             top = min(g + 2, room)
@@ -169,7 +169,7 @@ def _move_some(
         if alone and groups == least:
             continue
         n = 0
-        single = 0.0  # cost of a group of its own
+        single = 0.0  # cost of the value as a group of its own
         for p in range(low, high):
             n += count[p]
             single -= lf[count[p]]
@@ -184,7 +184,7 @@ def _move_some(
             if b == a:
                 continue
             if members[b] == 0:
-                # moving a lone value to a new group changes nothing; one empty slot is enough
+                # a value alone in its group need not move to a new one; one empty slot is enough
                 if opened or alone or groups + 1 >= room:
                     continue
                 opened = True
@@ -214,7 +214,7 @@ def _move_some(
 
 @njit(cache=True, nogil=True)
 def _merge_groups(group, size, members, label, state, extra, penalty, least, tolerance, lf):
-    """Merge pairs of groups that gain by it; arguments as for `_move_some`."""
+    """Merge pairs of groups if that lowers the cost; arguments as for `_move_some`."""
     room = members.shape[0]
     cost = np.empty(room)
     for g in range(room):
@@ -253,7 +253,7 @@ def move_values(
     tolerance: float,
     lf: np.ndarray,
 ) -> np.ndarray:
-    """Return labels from which no move of one value and no merge of two groups gains.
+    """Improve labels until no move of one value and no merge of two groups lowers the cost.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Post-optimisation of the cuts of one axis: splits, shifts, merges and merge-merge-splits.
+"""Improves the cuts of one axis by local moves: splits, shifts, merges and merge-merge-splits.
 
 The moves are those of Boullé's MODL discretisation, which [HB2007, section 2.1] uses on each axis. The
 best move is taken until none gains more than the tolerance; only what touches a changed part is
@@ -13,7 +13,8 @@ import numpy as np
 from pmordinal.jit import njit
 from pmordinal.modl.interrupt import BUDGET, check
 
-MOST_MOVES = 100  # for each part that there is room for; searches need half of one
+# largest number of moves for each possible part; usually half a move suffices
+MOST_MOVES = 100
 
 
 @njit(cache=True, nogil=True)
@@ -64,7 +65,7 @@ def best_cut(start, part, count, first, last, left, right, extra, lf, lg):
         if cost < best:
             best = cost
             cut = v + 1
-    # back to the counts at the best cut: the running sums have drifted
+    # recompute at the best cut, since the running sums have rounding errors
     for p in range(start[cut], start[last - 1]):
         left[part[p]] -= count[p]
         right[part[p]] += count[p]
@@ -76,12 +77,12 @@ def _take_moves(
     start, part, count, extra, penalty, least, bound, merged, split, where, left, right, state,
     tolerance, most, budget, lf, lg,
 ):  # fmt: skip
-    """Take moves until none gains or `most` are taken (True), or the budget is spent (False).
+    """Take moves; return True if none gains or `most` are taken, False if the budget is spent.
 
     Parameters
     ----------
     bound : ndarray of int64
-        Boundaries, with room for more; changed in place.
+        Boundaries, followed by unused entries; changed in place.
     merged, split, where : ndarray, shape (room, 3)
         What `best_cut` returns; column w belongs to windows of w + 1 adjacent parts, starting at the row's part.
     left, right : ndarray of int64, shape (parts of the other axis,)
@@ -169,7 +170,7 @@ def improve_cuts(
     lf: np.ndarray,
     lg: np.ndarray,
 ) -> np.ndarray:
-    """Return cuts from which no single move gains, reached by best-improvement descent.
+    """Return cuts that no single move improves; the best move is taken each time.
 
     Parameters
     ----------

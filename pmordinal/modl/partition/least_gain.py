@@ -1,17 +1,17 @@
-"""How much cheaper a partition must be to count as cheaper: more than the rounding of the sums compared.
+"""The smallest difference of two costs that is more than rounding error.
 
-Every search here takes a step only if the cost falls by more than this. The true cost falls then as well, no
-partition comes back, and the search ends, whatever the size of the sample.
+Every search here takes a step only if the cost falls by more than this. Then the true cost falls as well, no
+partition is visited twice, and the search ends, whatever the size of the sample.
 """
 
 import numpy as np
 
-ABSOLUTE = 1e-7  # nats; partitions of equal cost differ by less in samples of any usual size
+ABSOLUTE = 1e-7  # nats; computed costs of equally good partitions usually differ by less
 EPSILON = float(np.finfo(float).eps)
 
 
 def least_gain(terms: int, magnitude: float, floor: float = ABSOLUTE) -> float:
-    """Return the smallest difference between two sums that is not rounding.
+    """Return the smallest difference between two sums that is more than rounding error.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Tables of logarithms of factorials and of integers, grown on demand and shared by all kernels."""
+"""Tables of logarithms of factorials and of integers, extended on demand and shared."""
 
 import numpy as np
 from scipy.special import gammaln

@@ -1,4 +1,4 @@
-"""A start of the search: greedy merges of rows and columns of a square grid, both axes at once.
+"""A start for the search: merges rows and columns of a fine square grid greedily, on both axes at once.
 
 [HB2007, Algorithm 1] starts from random target partitions of about √N intervals, which miss weak signals; the
 two-sided merge from a √N × √N grid finds them, because its last merges compare large blocks.
@@ -11,7 +11,7 @@ from pmordinal.jit import njit
 
 @njit(cache=True, nogil=True)
 def merge_both_axes(table, lines, cuts, lf):
-    """Write the cuts of the cheapest grid on the two-sided merge path; both axes keep two parts.
+    """Merge greedily and write the cuts of the cheapest grid on the way; both axes keep at least two parts.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def merge_both_axes(table, lines, cuts, lf):
     lf : ndarray
         Table of log factorials.
     """
-    # plain loops over one array for both axes: array expressions multiply the compilation time
+    # plain loops over one array for both axes, since array expressions take long to compile
     side = table.shape[1]
     size = np.zeros((2, side), np.int64)
     n = 0
@@ -53,7 +53,7 @@ def merge_both_axes(table, lines, cuts, lf):
             if lines[0, axis] <= 2:
                 continue
             if axis == 0:
-                # log C(N + I − 1, I − 1) falls, and one part fewer pays −log (J − 1)!
+                # change of the prior with one part less: of log C(N + I − 1, I − 1) and of −I log (J − 1)!
                 prior = lf[n + rows - 2] - lf[n + rows - 1] + lf[rows - 1] - lf[rows - 2]
                 prior += lf[cols - 1]
             else:

@@ -1,9 +1,9 @@
-"""Greedy bottom-up merges of adjacent values along one axis.
+"""Merges adjacent values along one axis greedily, starting from single values.
 
-One kernel serves both axes [HB2007, eq. 1]. Given the partition of the other axis into K parts, the
+The same code serves both axes [HB2007, eq. 1]. Given the partition of the other axis into K parts, the
 cost of cutting this axis into P parts is
 
-    Σ over parts of [ lf(n + extra) − Σ_k lf(n_k) ] + penalty[P]  (+ terms that do not move)
+    Σ over parts of [ lf(n + extra) − Σ_k lf(n_k) ] + penalty[P]  (+ terms that do not change)
 
 with lf = log factorial; extra = J − 1 for the predictor, 0 for the target. `penalty` carries the
 prior of the number of parts and is concave, see `axis.py`.
@@ -56,7 +56,7 @@ def _pair_delta(table, a, b, cost_a, cost_b, n_a, n_b, extra, lf):
 
 @njit(cache=True, nogil=True)
 def _lift(tree, size, leaf, value):
-    """Set a leaf of the tournament tree and replay its path to the root."""
+    """Set a leaf of the tournament tree and update its path to the root."""
     node = leaf + size
     tree[node] = value
     node //= 2
@@ -68,7 +68,7 @@ def _lift(tree, size, leaf, value):
 
 @njit(cache=True, nogil=True)
 def _fill(start, part, count, extra, table, size, value, tree, lf):
-    """Write counts, sizes and costs of the single values and the tree of the changes; return the cost.
+    """Write counts, sizes and costs of the single values and the tree of merge costs; return the cost.
 
     Leaf v of the tree is the boundary between part v and its successor.
     """
@@ -155,7 +155,7 @@ def merge_greedily(
     least: int,
     lf: np.ndarray,
 ) -> np.ndarray:
-    """Return the cuts of the cheapest partition on the greedy merge path.
+    """Merge greedily; return the cuts of the cheapest partition on the way.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from pmordinal.modl.interrupt import BUDGET, check
 
 @njit(cache=True, nogil=True)
 def _fill_costs(start, part, count, seen, extra, costs, first, budget, lf, lg):
-    """Write rows of `costs` from `first` on until the budget is spent; return the next row."""
+    """Fill rows of `costs` from `first` on until the budget is spent; return the next row."""
     m = start.shape[0] - 1
     work = 0
     for b in range(first, m + 1):
@@ -81,7 +81,7 @@ def _program(costs, slope, least, best, origin):
 
 @njit(cache=True, nogil=True)
 def _keep(origin, cuts):
-    """Write the boundaries of the last program into `cuts`."""
+    """Copy the boundaries of the last dynamic program to `cuts`."""
     b = origin.shape[0] - 1
     n = 0
     while b > 0:
@@ -109,7 +109,7 @@ def solve_exactly(costs, penalty, least, tolerance):
     penalty, least
         As for `merges.merge_greedily`; `least` is 1 or 2, `penalty` has shape (values + 1,).
     tolerance : float
-        What a vertex must lie below a chord, and a bound below the best cost, to be looked for.
+        Smallest gain that is worth a further dynamic program.
 
     Returns
     -------

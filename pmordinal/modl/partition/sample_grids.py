@@ -1,4 +1,4 @@
-"""Posterior over grids: draws from p(M | data) ∝ exp(−c(M)) as a DataTree."""
+"""`sample_grids`: draws from the posterior over grids, p(M | data) ∝ exp(−c(M)), as a DataTree."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from pmordinal.modl.partition.search import find_partition
 if TYPE_CHECKING:
     import xarray as xr
 
-MAX_LABELS = 5000  # of a categorical predictor: 200 MB a chain for the table of all pairs
+MAX_LABELS = 5000  # of a categorical predictor: the table of pairs takes 200 MB for each chain
 
 
 class Chain:
@@ -81,7 +81,7 @@ class Chain:
         N_ij / (N_i + J − 1) / N_.j is the conditional of exp(−c(M)) for one instance given the
         others, so that importance sampling over grids (``az.loo``) leaves an instance out exactly.
         """
-        i = self.x_label[self.cells.x_code]  # code −1 is the missing part, last of the labels
+        i = self.x_label[self.cells.x_code]  # code −1, missing, is the last label
         j = self.y_label[self.cells.y_code]
         n_x, n_y = self.state[0] + self.missing, self.state[1]
         counts = np.bincount(i * n_y + j, minlength=n_x * n_y).reshape(n_x, n_y)
@@ -90,7 +90,7 @@ class Chain:
 
 
 def _start(cells: Cells, which: int, seed: np.random.SeedSequence) -> Chain:
-    """Return a chain at the best grid, or, every other time, far from it."""
+    """Return a chain that starts at the best grid or, for every other chain, far from it."""
     best = find_partition(cells, 10, np.random.default_rng(seed))
     x_label, y_cuts = best.x_label, best.y_cuts
     too_fine = max(x_label.max(initial=0) + 1, len(y_cuts) - 1) > MAX_PARTS
@@ -166,8 +166,8 @@ def sample_grids(
     Returns
     -------
     xarray.DataTree
-        Of the chains that ended: one that fails is left out with a warning that names it, and an
-        interrupt keeps those that are done. posterior: I, J, cost; log_likelihood: y; observed_data;
+        Draws of the completed chains: one that fails is left out with a warning, and Ctrl-C keeps those
+        that are done. Groups are posterior: I, J, cost; log_likelihood: y; observed_data;
         sample_stats: acceptance by kind of move; partitions: part of every distinct value in every
         draw; boundaries: probability of a cut at each boundary (of a common group for each pair of
         labels).

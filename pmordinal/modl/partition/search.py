@@ -26,12 +26,12 @@ from pmordinal.modl.partition.least_gain import least_gain
 from pmordinal.modl.partition.log_tables import log_tables
 from pmordinal.modl.partition.merge_both_axes import merge_both_axes
 
-COARSE = 256  # quantile bins per axis of the search; more for large samples
-EXACT = 1000  # largest number of values for the exact polish
-POLISHED = 3  # starts that are polished
-REFINED = 200_000  # largest sample for which all of them are refined at full resolution
-ROUNDS = 1000  # of both axes in one descent; searches need a few
-PATIENCE = 8.0  # nats above the best that a disturbed partition may have after one round
+COARSE = 256  # quantile bins on each axis of the first search; more for large samples
+EXACT = 1000  # largest number of values for exact dynamic programming
+POLISHED = 3  # number of results that are improved exactly
+REFINED = 200_000  # in larger samples only the best of them is refined at full resolution
+ROUNDS = 1000  # largest number of alternations between the axes; usually a few suffice
+PATIENCE = 8.0  # a disturbed partition is dropped if it is worse by more nats after one round
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Partition:
         return self.counts.size == 1
 
     def tolerance(self) -> float:
-        """Return by how much another cost must differ from this one to be more than rounding."""
+        """Return the smallest difference to another cost that is more than rounding error."""
         i, j = self.counts.shape
         return least_gain(2 * (i + 1) * (j + 1), self.cost)
 
@@ -124,7 +124,7 @@ class Search:
         return problem.greedy(penalty)
 
     def descend(self, now: Partition, how_x: str, how_y: str) -> Partition:
-        """Alternate the axes until neither gains."""
+        """Improve the axes in turn until neither gets better."""
         x_label = self.solve_x(now.y_cuts, how_x, now.x_label)
         for _ in range(ROUNDS):
             y_cuts = self.solve_y(x_label, how_y, now.y_cuts)
@@ -140,12 +140,12 @@ class Search:
         return now
 
     def polish(self, now: Partition) -> Partition:
-        """Alternate exact dynamic programs where an axis is small enough, moves elsewhere."""
+        """Improve the axes in turn, by exact dynamic programs if an axis is small enough, else by local moves."""
         how = ["exact" if r.n_values <= EXACT else "improve" for r in (self.cells.x, self.cells.y)]
         return self.descend(now, *how)
 
     def from_target(self, y_cuts: np.ndarray, give_up: float = np.inf) -> Partition:
-        """Descend greedily from a partition of the target, one round if it ends above `give_up`."""
+        """Improve greedily from target cuts; stop after one round if the cost is above `give_up`."""
         x_label = self.solve_x(y_cuts, "greedy")
         now = self.evaluate(x_label, self.solve_y(x_label, "greedy"))
         return now if now.cost > give_up else self.descend(now, "greedy", "greedy")
@@ -181,7 +181,7 @@ def _disturb(cuts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _two_sided_cuts(small: Cells, lf: np.ndarray) -> np.ndarray:
-    """Return the target cuts of the two-sided merge; rows with a missing predictor take no part."""
+    """Return the target cuts of the two-sided merge; rows with a missing predictor are left out."""
     a, b = small.x.n_values, small.y.n_values
     side = max(a, b)
     table = np.zeros((2, side, side), dtype=np.int64)
@@ -197,7 +197,7 @@ def _two_sided_cuts(small: Cells, lf: np.ndarray) -> np.ndarray:
 def find_proper_partition(
     cells: Cells, n_starts: int, rng: np.random.Generator
 ) -> Partition | None:
-    """Return the cheapest partition found with two parts or more on both axes, null model or not.
+    """Return the cheapest partition found with at least two parts on both axes, even if the null model is cheaper.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def find_proper_partition(
     Returns
     -------
     Partition or None
-        At full resolution; None where an axis has one value only.
+        At full resolution; None if an axis has only one value.
     """
     if cells.y.n_values < 2 or cells.x.n_values + (cells.n_missing > 0) < 2:
         return None
@@ -240,7 +240,7 @@ def find_proper_partition(
 
 
 def find_partition(cells: Cells, n_starts: int, rng: np.random.Generator) -> Partition:
-    """Return the cheapest partition found, the null model if nothing beats it.
+    """Return the cheapest partition found; the null model if nothing is cheaper.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Predictors of the target's rank, made of grids."""
+"""Models that predict the target's rank, built from grids."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class _Draws:
-    """The grids of a tree, one after the other, with the part of new predictor values in each."""
+    """Iterates over the grids of a tree, with the part of new predictor values in each."""
 
     def __init__(self, tree: "xr.DataTree", x: Any) -> None:
         data = tree["partitions"]
@@ -26,7 +26,7 @@ class _Draws:
         series = as_series(x, "x")
         if data.attrs["categorical"]:
             position = {str(v): k for k, v in enumerate(values)}
-            # −1: missing; −2: a label that no grid knows
+            # −1: missing; −2: an unseen label
             self.at = np.array([
                 -1 if v is None or v != v else position.get(str(v), -2) for v in series
             ])  # fmt: skip
@@ -36,7 +36,7 @@ class _Draws:
             self.at = np.where(np.isnan(floats), -1, nearest)
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield cell probabilities, upper target cuts in ranks, part of each row, y parts, by draw.
+        """Yield for each draw: cell probabilities, upper target cuts in ranks, part of each row, y parts.
 
         The last row of the probabilities is that of the null model, for rows without a part.
         """

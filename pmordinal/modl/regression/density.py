@@ -45,8 +45,8 @@ class Segments:
     def density_table(self, grid: Grid, smoothing: float) -> np.ndarray:
         """Return densities of the parts of `grid` on the segments, shape (I + 1, S).
 
-        The last row is 1: a predictor value without a part (an unseen label, or missing where the
-        training data had none missing) says nothing.
+        The last row is 1, for predictor values without a part: an unseen label, or a missing value if the
+        training data had none.
         """
         middle = 0.5 * (self.edges[:-1] + self.edges[1:])
         interval = np.searchsorted(grid.y_ranks, middle, side="right")

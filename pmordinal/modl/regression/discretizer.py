@@ -1,4 +1,4 @@
-"""`MODLDiscretizer`: every predictor cut or grouped by its optimal grid, as a transformer."""
+"""`MODLDiscretizer`: a transformer that cuts or groups every predictor by its optimal grid."""
 
 from typing import Any, Literal
 
@@ -131,7 +131,7 @@ class MODLDiscretizer(TransformerMixin, TableEstimator):
         return np.asarray(out, dtype=object)
 
     def __sklearn_tags__(self) -> Any:
-        """Declare that the target is needed and that the output has a type of its own."""
+        """Declare that the target is required and that the output keeps no input type."""
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.transformer_tags.preserves_dtype = []

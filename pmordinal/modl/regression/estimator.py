@@ -1,4 +1,4 @@
-"""What `RankRegressor` and `MODLDiscretizer` share: scikit-learn's border checks on mixed tables."""
+"""Base class of `RankRegressor` and `MODLDiscretizer`: scikit-learn's input checks for mixed tables."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ from pmordinal.modl.regression.ranking import fit_columns
 
 
 class TableEstimator(BaseEstimator):
-    """Base of the estimators: checks, encoding, and one grid a predictor.
+    """Base of the estimators: checks, encoding, and one grid for each predictor.
 
     Sub-classes have the parameters `starts`, `random_state`, `n_jobs` and `progressbar`.
     """
@@ -35,7 +35,7 @@ class TableEstimator(BaseEstimator):
             raise TypeError(
                 "Sparse data was passed, but dense data is required. Use '.toarray()' to convert."
             )
-        if isinstance(X, Mapping) and not hasattr(X, "data_vars"):  # xarray has some too
+        if isinstance(X, Mapping) and not hasattr(X, "data_vars"):  # not a Dataset
             X = pd.DataFrame(dict(X))
         X = as_pandas(X, "X")
         if not hasattr(X, "columns"):
@@ -51,7 +51,7 @@ class TableEstimator(BaseEstimator):
         if reset:
             self._is_named = is_table
         elif is_table and self._is_named and list(columns) != self.names_:
-            # scikit-learn looks at names only where they are all text
+            # scikit-learn checks names only if all are text
             raise ValueError(
                 f"the columns of X must be those of fit, {self.names_[:5]}, in the same order, got "
                 f"{list(columns)[:5]}: select them by name"
@@ -71,8 +71,8 @@ class TableEstimator(BaseEstimator):
         columns = self._columns(X, reset=True)
         y = as_pandas(y, "y")
         if hasattr(y, "columns") and len(y.columns) == 1:
-            column_or_1d(np.asarray(y), warn=True)  # scikit-learn's own words
-            y = y[y.columns[0]]  # an ordered categorical stays one
+            column_or_1d(np.asarray(y), warn=True)  # gives scikit-learn's own warning
+            y = y[y.columns[0]]  # keeps an ordered categorical
         if not hasattr(y, "dtype") or np.ndim(y) != 1:
             y = column_or_1d(np.asarray(y), warn=True)
         values, labels = encode_target(y)
@@ -109,7 +109,7 @@ class TableEstimator(BaseEstimator):
         return hasattr(self, "grids_")
 
     def __sklearn_tags__(self) -> Any:
-        """Declare missing values and labels as welcome."""
+        """Declare that missing values and categorical labels are allowed."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True

@@ -1,4 +1,4 @@
-"""How a rank regressor combines its predictors: the exponent that each kind gives to each of them."""
+"""Kinds of rank regressor: each gives every predictor's density an exponent in their product."""
 
 from collections.abc import Callable
 

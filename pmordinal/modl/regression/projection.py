@@ -37,7 +37,7 @@ class ValueScale:
     tail_scales: tuple[float, float] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Tabulate the knots of the map between values and ranks, and its moments."""
+        """Prepare the knots of the map between values and ranks, and its moments."""
         n = int(self.counts.sum())
         knots = np.concatenate((self.values[:1], midpoints(self.values), self.values[-1:]))
         ranks = np.concatenate(([0.0], np.cumsum(self.counts) / n))
@@ -89,7 +89,7 @@ class ValueScale:
         return first, self.second[cell] + step * (low * low + low * high + high * high) / 3
 
     def require_spread(self) -> None:
-        """Refuse a constant target, whose value density does not exist."""
+        """Raise if the target is constant, since it has no density of values."""
         if len(self.values) < 2:
             raise ValueError(
                 "the training target is constant: its values have no density; use nlrpd, or fit on a target "
@@ -104,7 +104,7 @@ class ValueDistribution:
     Parameters
     ----------
     scale : ValueScale
-        Of the training target.
+        Scale of the training target.
     edges : ndarray, shape (S + 1,)
         Segment edges in ranks.
     density : ndarray, shape (n, S)
@@ -145,7 +145,7 @@ class ValueDistribution:
         ranks = np.array([np.interp(inner, row, self.edges) for row in cdf]).reshape(-1, len(q))
         values = self.scale.value_of(ranks)
         low, high = self.scale.tail_scales
-        with np.errstate(divide="ignore"):  # q = 0 and q = 1 are −∞ and ∞
+        with np.errstate(divide="ignore"):  # q = 0 and 1 give ∓∞
             below = np.log(np.minimum(q / tail, 1.0))
             above = np.log(np.minimum((1.0 - q) / tail, 1.0))
         return values + low * below - high * above
@@ -163,7 +163,7 @@ class ValueDistribution:
         Q = (1.0 - 2.0 * tail) * self.density
         P = tail + (1.0 - 2.0 * tail) * self.cdf_at_edges[:, :-1] - Q * self.edges[:-1]
         inside = np.clip(y, bottom, top)[:, None]
-        cut = np.clip(inside, knots[:-1], knots[1:])  # y within each segment, or its near end
+        cut = np.clip(inside, knots[:-1], knots[1:])  # y, clipped to each segment
 
         def integral(P: np.ndarray, Q: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
             a1, a2 = scale.moments(a)

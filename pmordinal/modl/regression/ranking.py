@@ -1,4 +1,4 @@
-"""Grids of many predictors in parallel, and the predictors sorted by level."""
+"""Fits the grids of many predictors in parallel, and ranks the predictors by level (compression gain)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ def fit_columns(
     seed_name: str = "seed",
     partial: bool = False,
 ) -> dict[str, Grid]:
-    """Return the grid of every encoded column, one task a predictor; see `run_tasks`."""
+    """Return the grid of every encoded column, fitted in parallel; see `run_tasks`."""
     starts = checks.integer("starts", starts, minimum=1)
     seeds = checks.seeds(seed_name, seed, len(columns))
     tasks = {

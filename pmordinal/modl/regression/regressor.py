@@ -29,7 +29,7 @@ class RankRegressor(RegressorMixin, TableEstimator):
         The best predictor; naive Bayes; naive Bayes on the subset of largest posterior probability;
         naive Bayes with compression weights averaged over the subsets visited.
     quantile : float, default 0.5
-        What `predict` returns of the distribution of a numeric target; 0.5 is the median.
+        Quantile of a numeric target that `predict` returns; 0.5 is the median.
     smoothing : float or "paper", default 1.0
         Added to each cell count; 1 is the predictive of the model's own prior, "paper" is 1/N.
     selection : {"joint", "paper"}, default "joint"
@@ -51,7 +51,7 @@ class RankRegressor(RegressorMixin, TableEstimator):
     weights_ : dict of str to float
         Exponent of every predictor in use.
     selection_ : Selection or None
-        What the search over subsets found.
+        Result of the search over subsets.
     y_labels_ : list or None
         Labels of an ordered categorical target.
 

@@ -1,4 +1,4 @@
-"""Results as `xarray.DataTree`, in the layout that ArviZ reads without further arguments."""
+"""Results of a rank regressor as an `xarray.DataTree` that ArviZ can read."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -109,7 +109,7 @@ def regressor_tree(
 def _simulate(
     cdf: np.ndarray, edges: np.ndarray, scale: ValueScale, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return one draw of the target a row: a training value at a rank drawn from `cdf`."""
+    """Return one draw of the target for each row: a training value at a rank drawn from `cdf`."""
     u = rng.random(len(cdf))
     segment = (cdf[:, 1:-1] <= u[:, None]).sum(axis=1)
     at = np.arange(len(cdf))

@@ -1,12 +1,12 @@
-"""Selective naive Bayes: the subset of predictors of largest posterior probability, and an average.
+"""Selective naive Bayes: the most probable subset of predictors, and an average over subsets.
 
 Prior and fast forward–backward search of Boullé (2007) [B2007], carried over to ranks by [HB2007, section 3.3];
 averaging by compression rates is [B2007].
 
 The paper scores a subset by the likelihood of the instances that also made the tables, takes the grids as given,
-and remarks that this lets the selection overfit [HB2007, section 5.3]. By default we take the posterior of subset
-and grids jointly: the prior of each selected partition is paid, and each instance is scored by tables without
-itself (which integrates the cell probabilities out). ``joint=False`` is the paper's own.
+and remarks that this lets the selection overfit [HB2007, section 5.3]. By default we use the joint posterior of
+subset and grids: the cost includes the prior of each selected partition, and each instance is scored by tables without
+itself (which integrates the cell probabilities out). ``joint=False`` is the paper's method.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def subset_prior(n_predictors: int, n_selected: int) -> float:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One informative predictor as the search sees it.
+    """One informative predictor, with the tables that the search needs.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Candidate:
         Factor on the density in the instance's own cell that takes the instance out of the counts,
         (N_ij − 1 + a) / (N_ij + a); 1 to score with the instance counted.
     prior : float
-        −log prior of its partition, paid if it is selected.
+        −log prior of its partition, added to the cost if it is selected.
     """
 
     table: np.ndarray
@@ -67,7 +67,7 @@ class Candidate:
         cls, grid: Grid, part: np.ndarray, segments: Segments, segment: np.ndarray,
         smoothing: float, joint: bool,
     ) -> "Candidate":  # fmt: skip
-        """Return the candidate of a grid; `joint` pays for its partition and leaves instances out."""
+        """Return the candidate of a grid; `joint` includes the prior of its partition and leaves instances out."""
         middle = 0.5 * (segments.edges[:-1] + segments.edges[1:])
         interval = np.searchsorted(grid.y_ranks, middle, side="right")
         count = grid.counts[part, interval[segment]]
@@ -83,7 +83,7 @@ class Candidate:
 
 @njit(cache=True, nogil=True)
 def change_density(density, segment, widths, table, part, interval, own, sign, keep):
-    """Return Σ_n log density of the own rank after a predictor's densities enter or leave.
+    """Add or remove a predictor's densities; return Σ_n log density at each instance's own rank.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def change_density(density, segment, widths, table, part, interval, own, sign, k
 
 @dataclass(frozen=True)
 class Selection:
-    """What the search over subsets found.
+    """The result of the search over subsets.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ class SubsetSearch:
         key = self.mask.tobytes()
         if key not in self.visited:
             self.visited[key] = self.cost(self.mask, self._change(k, sign, False))
-        # each subset has one cost, kept in `visited`, so that the present cost falls and the search ends
+        # each subset has one cost, kept in `visited`, so that the cost falls and the search ends
         if self.visited[key] < self.now - self.tolerance:
             self.now = self.visited[key]
             self._change(k, sign, True)
@@ -195,7 +195,7 @@ class SubsetSearch:
         return False
 
     def run(self, order: np.ndarray) -> tuple[np.ndarray, float]:
-        """Add, then drop predictors in the given order until nothing helps."""
+        """Add, then drop predictors in the given order until the cost falls no more."""
         self._restart()
         changed = True
         while changed:
