@@ -1,0 +1,35 @@
+"""What the terms of a model are called, and which columns they read."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+KINDS = ("linear", "factor", "interaction", "group", "smooth")
+WITH_COEFFICIENTS = KINDS[:-1]
+
+
+@dataclass(frozen=True)
+class Term:
+    """One term of the latent function: a sum of terms is what a formula says.
+
+    Attributes
+    ----------
+    name : str
+        As the formula has it: ``"temperature"``, ``"gp(age)"``, ``"1|judge"``.
+    kind : {"linear", "factor", "interaction", "group", "smooth"}
+    columns : tuple of str
+        The matrix columns that it reads.
+    """
+
+    name: str
+    kind: str
+    columns: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the term as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Return the term that `to_json` described."""
+        return cls(data["name"], data["kind"], tuple(data["columns"]))

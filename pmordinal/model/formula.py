@@ -1,0 +1,182 @@
+"""Formulas: the text of a model, as `formulae` (the parser of bambi) reads it, taken apart into terms.
+
+There is no intercept: the thresholds are it.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from formulae import model_description
+from formulae.parser import ParseError
+from formulae.scanner import ScanError
+from formulae.terms.call import Call
+from formulae.terms.call_resolver import LazyCall, LazyValue, LazyVariable
+from formulae.terms.terms import GroupSpecificTerm, Intercept
+
+from pmordinal import checks
+from pmordinal.data import expressions
+from pmordinal.errors import warn
+
+SMOOTH, ANOVA, OFFSET = "gp", "anova", "offset"
+OPTIONS = {SMOOTH: ("cov", "by"), ANOVA: ("order", "cov"), OFFSET: ()}
+
+
+@dataclass(frozen=True)
+class Written:
+    """A term as it is written in a formula.
+
+    Attributes
+    ----------
+    name : str
+    columns : tuple of str
+        Columns and expressions of columns that are multiplied, such as ``("x", "np.log(z)")``.
+    groups : tuple of str
+        Columns right of the ``|``.
+    call : str
+        ``"gp"``, ``"anova"`` or ``"offset"`` if it is one of these, else empty.
+    options : dict
+        Named arguments of the call.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+    call: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """All columns and expressions that the term reads."""
+        by = self.options.get("by")
+        return (*self.columns, *([by] if by is not None else []), *self.groups)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A formula: the outcome and the terms.
+
+    Examples
+    --------
+    >>> formula = read("rating ~ temperature + gp(age, income) + (1 | judge)")
+    >>> formula.outcome, [term.name for term in formula.terms]
+    ('rating', ['temperature', 'gp(age, income)', '1|judge'])
+    """
+
+    outcome: str
+    terms: tuple[Written, ...]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """All columns and expressions that the terms read, each once."""
+        return tuple(dict.fromkeys(column for term in self.terms for column in term.reads))
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The columns of the user's table that the terms read, each once."""
+        trees = map(expressions.parse, self.reads)
+        return tuple(dict.fromkeys(name for tree in trees for name in expressions.variables(tree)))
+
+
+def read(formula: str) -> Formula:
+    """Return a formula taken apart; raise an error that says what cannot be read."""
+    if not isinstance(formula, str):
+        raise TypeError(
+            f"formula must be a text such as 'rating ~ age + (1 | judge)', got {checks.got(formula)}"
+        )
+    try:
+        description = model_description(formula)
+    except (ParseError, ScanError, Exception) as error:
+        raise ValueError(f"formula {formula!r} cannot be read: {error}") from error
+    if description.response is None:
+        raise ValueError(f"formula {formula!r} has no outcome: write 'outcome ~ terms'")
+    outcome = description.response.term.components[0]
+    if isinstance(outcome, Call) or outcome.reference is not None:
+        raise ValueError(
+            f"formula: the outcome must be a column of ordered labels, got {outcome.name!r}: make that column in the "
+            "table first"
+        )
+    right = formula.split("~", 1)[1]
+    if re.search(r"(^|\+)\s*1\s*(\+|-|$)", re.sub(r"\([^()]*\)", "", right)):
+        warn("formula: there is no intercept, the thresholds are it; the 1 has no effect")
+    terms = [_term(t) for t in description.terms if not isinstance(t, Intercept)]
+    if not terms:
+        raise ValueError(f"formula {formula!r} has no terms: name at least one column")
+    names = [term.name for term in terms]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"formula: the term {twice[0]!r} is there twice")
+    return Formula(outcome.name, tuple(terms))
+
+
+def _term(term: Any) -> Written:
+    if isinstance(term, GroupSpecificTerm):
+        return _group(term)
+    calls = [c.call for c in term.components if isinstance(c, Call) and c.call.callee in OPTIONS]
+    if not calls:
+        columns = tuple(map(_component, term.components))
+        return Written(":".join(columns), columns)
+    if len(term.components) > 1:
+        name = expressions.text_of(calls[0])
+        hint = ": a smooth for each level is gp(x, by=f)" if calls[0].callee == SMOOTH else ""
+        raise ValueError(f"formula: {name} cannot be part of an interaction{hint}")
+    return _call(calls[0])
+
+
+def _group(term: GroupSpecificTerm) -> Written:
+    groups = tuple(map(_component, term.factor.components))
+    right = ":".join(groups)
+    if isinstance(term.expr, Intercept):
+        return Written(f"1|{right}", (), groups)
+    inner = _term(term.expr)
+    if inner.call not in ("", SMOOTH):
+        raise ValueError(f"formula: {inner.name} cannot stand left of a '|'")
+    name = f"{inner.name}|{right}"
+    return Written(name, inner.columns, groups, inner.call, inner.options)
+
+
+def _call(call: LazyCall) -> Written:
+    name = expressions.text_of(call)
+    columns = tuple(map(_expression, call.args))
+    if not columns:
+        raise ValueError(f"formula: {name} has no columns: name at least one")
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"formula: {name} has a column twice")
+    if call.callee == OFFSET and len(columns) > 1:
+        raise ValueError(f"formula: {name} must have one column")
+    options = {}
+    for key, value in call.kwargs.items():
+        checks.one_of(f"formula: argument of {call.callee}", key, OPTIONS[call.callee])
+        if key == "by":
+            options[key] = _expression(value)
+        elif not isinstance(value, LazyValue):
+            raise ValueError(f"formula: {name}: {key} must be a text or a number")
+        else:
+            options[key] = value.value.strip("'\"") if isinstance(value.value, str) else value.value
+    return Written(name, columns, (), call.callee, options)
+
+
+def _component(component: Any) -> str:
+    if isinstance(component, Call):
+        return _expression(component.call)
+    return component.name
+
+
+def _expression(tree: Any) -> str:
+    """Return the name of a column, or the text of an expression that can be computed."""
+    if isinstance(tree, LazyVariable):
+        return tree.name
+    if isinstance(tree, LazyCall) and tree.callee in OPTIONS:
+        raise ValueError(f"formula: {expressions.text_of(tree)} cannot stand inside of another term")
+    if not isinstance(tree, LazyCall):  # arithmetic, as in gp(x / 2)
+        tree = LazyCall("I", [tree], {})
+    text = expressions.text_of(tree)
+    expressions.check(text)
+    return text
+
+
+def unknown(names: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Return the names that are not among those known."""
+    there = set(known)
+    return [name for name in names if name not in there]
