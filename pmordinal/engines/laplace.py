@@ -270,10 +270,8 @@ class _Mode:
             da, df, new = self.step(L, S)
             if not new < 0.5 * decrement or not self._try(da, df):
                 break
-            error, decrement = (
-                new * new / decrement,
-                new,
-            )  # the log determinant feels it to first order
+            # The log determinant feels it to first order.
+            error, decrement = new * new / decrement, new
             steps += 1
         return decrement, error, steps
 

@@ -31,9 +31,8 @@ def refuse_predictive_draws() -> None:
 
 def refuse_pointwise_density() -> None:
     """Raise where the log density is for ``pm.compute_log_likelihood``, also as an option of ``pm.sample``."""
-    sampling = _frame_of(
-        sample.__code__
-    )  # refused before the draws, which would be lost after them
+    # Refused before the draws, which would be lost after them.
+    sampling = _frame_of(sample.__code__)
     options = (sampling and sampling.f_locals.get("idata_kwargs")) or {}
     if options.get("log_likelihood") is True or _frame_of(compute_log_likelihood.__code__):
         raise ValueError(POINTWISE)

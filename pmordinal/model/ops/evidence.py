@@ -103,9 +103,8 @@ class OrdinalEvidence(ProblemOp, ValueWithGradient):
         outputs[0][0] = np.asarray(-np.inf if results is None else value, dtype="float64")
         for k, x in enumerate(inputs[:-1]):
             part = np.zeros(x.shape) if results is None else results[k]
-            outputs[k + 1][0] = np.array(part, dtype="float64").reshape(
-                x.shape
-            )  # others write into it
+            # a copy: others write into it
+            outputs[k + 1][0] = np.array(part, dtype="float64").reshape(x.shape)
 
 
 def _usable(arrays) -> bool:
