@@ -9,7 +9,8 @@ import pandas as pd
 import xarray as xr
 
 from pmordinal import checks
-from pmordinal.data.labels import Labels, how_they_differ
+from pmordinal.data.labels import Labels
+from pmordinal.data.same_rows import how_they_differ
 from pmordinal.diagnostics.loo import loo
 from pmordinal.diagnostics.predictive import SAMPLE, predicted, predictions
 from pmordinal.diagnostics.scoring import scores
