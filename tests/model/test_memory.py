@@ -173,7 +173,7 @@ def test_a_result_asked_for_again_is_not_computed_again(problem, rng, monkeypatc
     first = problem.evaluate(values, b, s, problem.y)
     monkeypatch.setattr(type(problem), "posterior", None)
     assert problem.evaluate(values, b, s, problem.y) is first
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="'NoneType' object is not callable"):
         problem.evaluate(values, b + 1e-9, s, problem.y)
 
 
