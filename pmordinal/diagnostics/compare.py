@@ -115,6 +115,10 @@ def compare(
     >>> list(table.tree.children)
     ['summary', 'latent', 'predictive', 'loo', 'hyperparameters', 'distance']
     """
+    if not isinstance(results, Mapping):
+        raise TypeError(
+            f"results must be a mapping of names to fits or trees, got {checks.got(results)}"
+        )
     if not results:
         raise ValueError("results is empty: pass a mapping of names to fits or trees")
     if reference is not None:

@@ -64,7 +64,7 @@ def new_axes(ax: Axes | None, title: str | None = None) -> Axes:
 def panels(data: xr.Dataset, dim: str, height: float, title: str) -> PlotCollection:
     """Return ArviZ's collection with one panel for each value of a dimension, four in a row.
 
-    Of more values than ``rcParams["plot.max_subplots"]`` an even evenly_chosen is drawn, and the title says so.
+    Of more values than ``rcParams["plot.max_subplots"]`` an even choice is drawn, and the title says so.
     """
     n = data.sizes[dim]
     shown = evenly_chosen(n, rcParams["plot.max_subplots"] or n)
@@ -166,7 +166,7 @@ def dodge(k: int, n: int, width: float = 0.6) -> float:
 def label_right(ax: Axes, heights: Sequence[float], names: Sequence[str], colours=None) -> None:
     """Write names right of the axes at given heights, pushed apart where they would overlap.
 
-    Of more than there is room for, an even evenly_chosen is written.
+    Of more than there is room for, an even choice is written.
     """
     shown = evenly_chosen(len(names), MOST_NAMES)
     low, high = ax.get_ylim()
@@ -179,7 +179,7 @@ def label_right(ax: Axes, heights: Sequence[float], names: Sequence[str], colour
 def class_legend(
     ax: Axes, handles: Sequence[Any], names: Sequence[str], reverse: bool = False
 ) -> None:
-    """Write a legend of the classes right of the axes; of more than there is room for, an even evenly_chosen."""
+    """Write a legend of the classes right of the axes; of more than there is room for, an even choice."""
     shown = evenly_chosen(len(names), MOST_NAMES)
     title = "class" if len(shown) == len(names) else f"{len(shown)} of {len(names)} classes"
     if reverse:
