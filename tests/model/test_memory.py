@@ -103,7 +103,7 @@ def test_chains_in_threads_may_share_them():
 def test_a_table_among_the_parameters_is_no_place_to_predict_from(rng):
     """A covariance may read one from `pm.Data`: pairs of hundreds of them would fill the memory."""
     starts = Starts()
-    for x in rng.normal(size=(BATCH + 1, MANY + 1)):
+    for x in rng.normal(size=(BATCH, MANY + 1)):
         starts.add(x, last := smooth(x), missed=True)
     assert starts.predict(x) == (last, False)
 
