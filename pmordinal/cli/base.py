@@ -3,7 +3,6 @@
 import argparse
 import shlex
 import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pmordinal.data import files, tables
+from pmordinal.errors import warn
 
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
@@ -124,17 +124,15 @@ def _point_out(X: pd.DataFrame, options: argparse.Namespace) -> None:
     """Warn about labels that are read as missing and about columns that look like identifiers."""
     words = tables.missing_words(options.data, options.target, options.order or ())
     for word, count in words.items():
-        warnings.warn(
-            f"{count} label(s) {word!r} of {options.target!r} count as missing; if it is a level, name it in --order",
-            stacklevel=2,
+        warn(
+            f"{count} label(s) {word!r} of {options.target!r} count as missing; if it is a level, name it in --order"
         )
     for name in X.columns:
         count = X[name].nunique()
         if pd.api.types.is_string_dtype(X[name]) and count > max(MANY_LEVELS, len(X) / 2):
-            warnings.warn(
+            warn(
                 f"column {name!r} holds {count} different texts in {len(X)} rows; if it is a name or an identifier, "
-                f"leave it out with --drop {shlex.quote(name)}",
-                stacklevel=2,
+                f"leave it out with --drop {shlex.quote(name)}"
             )
 
 

@@ -376,37 +376,3 @@ def _interval_from_json(value: Any) -> Any:
         return value
     left, right = (float(end) if isinstance(end, str) else end for end in value["interval"])
     return pd.Interval(left, right, closed=value["closed"])
-
-
-def how_they_differ(ours: Labels, theirs: Labels, rows: Any, other_rows: Any) -> str | None:
-    """Return why two results cannot be of the same labelled rows; None if they may be.
-
-    Parameters
-    ----------
-    ours, theirs : Labels
-    rows, other_rows : array_like
-        Names of the labelled rows. Other names are fine, since tables may be renumbered; the same names in another
-        order are not.
-
-    Examples
-    --------
-    >>> first, second = encode([1, 2, 2]), encode([2, 1, 2])
-    >>> how_they_differ(first, second, ["a", "b", "c"], ["b", "a", "c"])
-    'the same rows in another order'
-    """
-    positions = [str(k) for k in range(ours.n_classes)]  # names of unnamed classes
-    unnamed = ours.n_classes == theirs.n_classes and positions in (
-        ours.class_names,
-        theirs.class_names,
-    )
-    if ours.class_names != theirs.class_names and not unnamed:
-        return f"classes {show(ours.class_names)} instead of {show(theirs.class_names)}"
-    y, other = ours.codes[ours.observed], theirs.codes[theirs.observed]
-    if y.size != other.size:
-        return f"{y.size} labelled rows instead of {other.size}"
-    rows, other_rows = pd.Index(rows), pd.Index(other_rows)
-    if not rows.equals(other_rows) and rows.isin(other_rows).all():
-        return "the same rows in another order"
-    if not np.array_equal(y, other):
-        return "other labels"
-    return None

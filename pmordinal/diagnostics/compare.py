@@ -9,7 +9,8 @@ import pandas as pd
 import xarray as xr
 
 from pmordinal import checks
-from pmordinal.data.labels import Labels, how_they_differ
+from pmordinal.data.labels import Labels
+from pmordinal.data.same_rows import how_they_differ
 from pmordinal.diagnostics.loo import loo
 from pmordinal.diagnostics.predictive import SAMPLE, predicted, predictions
 from pmordinal.diagnostics.scoring import scores
@@ -114,6 +115,10 @@ def compare(
     >>> list(table.tree.children)
     ['summary', 'latent', 'predictive', 'loo', 'hyperparameters', 'distance']
     """
+    if not isinstance(results, Mapping):
+        raise TypeError(
+            f"results must be a mapping of names to fits or trees, got {checks.got(results)}"
+        )
     if not results:
         raise ValueError("results is empty: pass a mapping of names to fits or trees")
     if reference is not None:

@@ -66,7 +66,7 @@ def prior_categories(
     [0.5, 0.25, 0.25]
     """
     tails = interval_tails(ci_prob)
-    tree = prior_draws(source, draws, seed) if isinstance(source, pm.Model) else source
+    tree = prior_draws(source, draws, seed)
     y = variable(tree, "prior_predictive", "y").stack(sample=SAMPLE).transpose("sample", ...)
     observed = variable(tree, "observed_data", "y").values
     names = class_names(tree, n_classes(tree, y.values, observed))
@@ -84,16 +84,24 @@ def prior_categories(
     )
 
 
-def prior_draws(model: pm.Model, draws: int = 500, seed: int | None = None) -> xr.DataTree:
-    """Return prior predictive draws of a model, with the names of its classes."""
+def prior_draws(
+    source: pm.Model | xr.DataTree, draws: int = 500, seed: int | None = None
+) -> xr.DataTree:
+    """Return prior predictive draws of a model, with the names of its classes; a tree is taken as it is."""
+    if isinstance(source, xr.DataTree):
+        return source
+    if not isinstance(source, pm.Model):
+        raise TypeError(
+            f"source must be a pm.Model, or a DataTree by pm.sample_prior_predictive, got {checks.got(source)}"
+        )
     tree = pm.sample_prior_predictive(
         checks.integer("draws", draws, minimum=2),
-        model=model,
+        model=source,
         random_seed=checks.generator("seed", seed),
         compile_kwargs={"mode": "FAST_COMPILE"},  # for few draws compiling takes longer
     )
-    if "class" in model.coords:
-        tree.attrs["classes"] = [str(name) for name in model.coords["class"]]
+    if "class" in source.coords:
+        tree.attrs["classes"] = [str(name) for name in source.coords["class"]]
     return tree
 
 
@@ -112,8 +120,8 @@ def predictive_bars(
     source : OrdinalFit or DataTree
         A tree needs ``posterior_predictive`` and ``observed_data``.
     by : str or array_like, shape (n,), optional
-        A categorical column of the training table, or any grouping of the rows; default is one
-        group.
+        A categorical column of the training table, or any grouping of the rows, none of them missing;
+        default is one group.
     draws : int
         Replications, if `source` is a fit.
     ci_prob : float, optional

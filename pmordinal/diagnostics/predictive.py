@@ -178,7 +178,14 @@ def grouping(source, tree: xr.DataTree, by: Any, n: int) -> Any:
             by = pd.Series(by)[source.labels.observed]  # rows without a label have no counts
         if len(by) != n:
             raise ValueError(f"by must have one value for each of the {n} rows, got {len(by)}")
-        return pd.Categorical(by).remove_unused_categories()
+        groups = pd.Categorical(by)
+        missing = groups.codes < 0
+        if missing.any():
+            raise ValueError(
+                f"by has {missing.sum()} missing value(s), the first in labelled row {missing.argmax()}: give "
+                "these rows a group of their own"
+            )
+        return groups.remove_unused_categories()
     X = variable(tree, "constant_data", "X")
     names = [str(name) for name in X["feature"].values]
     columns = [i for i, name in enumerate(names) if name.startswith(f"{by}=")]

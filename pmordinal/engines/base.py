@@ -28,8 +28,8 @@ class Engine:
         one.
     has_latent_pullback : bool
         Whether its posterior has `Posterior.latent_with_pullback`, the derivatives of predictions.
-    links : tuple of str
-        The links it works with; empty for all.
+    needs_normal_noise : bool
+        Whether it works only with links of standard normal noise.
     is_monte_carlo : bool
         Whether its results are estimates from draws, with standard errors.
     posterior_type : type
@@ -42,7 +42,7 @@ class Engine:
     objectives: ClassVar[tuple[str, ...]] = ("evidence",)
     in_label_units: ClassVar[bool] = False
     has_latent_pullback: ClassVar[bool] = False
-    links: ClassVar[tuple[str, ...]] = ()
+    needs_normal_noise: ClassVar[bool] = False
     is_monte_carlo: ClassVar[bool] = False
     posterior_type: ClassVar[type[Posterior]] = SitePosterior
     fewest_iterations: ClassVar[int] = 1
@@ -77,10 +77,10 @@ class Engine:
 
     def check_link(self, link: Link) -> None:
         """Raise an error that names the alternatives if the engine does not work with `link`."""
-        if self.links and link.name not in self.links:
+        if self.needs_normal_noise and not link.is_normal:
             raise ValueError(
-                f"engine {self.name!r} needs link={' or '.join(map(repr, self.links))}, got {link.name!r}: use "
-                "engine='ep' or 'laplace', or sample the latent function itself (NUTS) with pmo.latent_model"
+                f"engine {self.name!r} needs link='probit', got {link.name!r}: use engine='ep' or 'laplace', or "
+                "sample the latent function itself (NUTS) with pmo.latent_model"
             )
 
     def loosened(self, objective: str, sampled: bool = False) -> Self:

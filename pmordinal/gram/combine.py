@@ -16,7 +16,6 @@ from pytensor.tensor.variable import TensorConstant, TensorVariable
 from pmordinal.gram.base import (
     Array,
     Builder,
-    DistanceKernel,
     Kernel,
     Lower,
     Pullback,
@@ -166,7 +165,7 @@ class ProductKernel(Combination):
 
     def __init__(self, kernels: Sequence[Kernel], numbers: Sequence[TensorVariable]) -> None:
         super().__init__(kernels, numbers)
-        self.reads_triangle = len(kernels) == 1 and isinstance(kernels[0], DistanceKernel)
+        self.reads_triangle = len(kernels) == 1 and kernels[0].scaled_reads_triangle
 
     @property
     def scale(self) -> tuple[TensorVariable, ...]:

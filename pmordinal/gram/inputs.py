@@ -4,7 +4,6 @@
 notice a wrong number of columns or length-scales.
 """
 
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytensor.tensor as pt
 from pymc.gp import cov
 
 from pmordinal import checks
+from pmordinal.errors import warn
 
 _BY_COLUMN = ("ls", "period", "c")  # parameters that may have one entry for each column
 _INSIDE = (cov.WarpedInput, cov.ScaledCov)  # they transform the columns first
@@ -53,11 +53,7 @@ def check_columns(cov_func: cov.BaseCovariance, names: Sequence[str]) -> None:
             f"the covariance is for {largest} column(s) and does not read {listed}: set input_dim={d}, or drop what "
             "it should not read"
         )
-    warnings.warn(
-        f"no part of the covariance reads {listed}: check active_dims, or drop the column(s)",
-        UserWarning,
-        stacklevel=4,
-    )
+    warn(f"no part of the covariance reads {listed}: check active_dims, or drop the column(s)")
 
 
 def parts_of(cov_func: Any) -> Iterator[Any]:

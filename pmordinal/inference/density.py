@@ -69,9 +69,7 @@ class Density:
         self.discrete = [v.name for v in model.value_vars if v.dtype in discrete_types]
         named = model.unobserved_value_vars
         self._names = [v.name for v in named]
-        self._named = _quiet(
-            model.compile_fn(named, inputs=model.value_vars, mode=PLAIN, point_fn=False)
-        )
+        self._named = model.compile_fn(named, inputs=model.value_vars, mode=PLAIN, point_fn=False)
 
     def with_gradient(self, problem: Problem) -> Function:
         """Return a function that gives log density and gradient, with `problem` instead of the model's own."""
@@ -96,13 +94,16 @@ class Density:
 
     def _function(self, outputs: list, mode: Mode) -> Function:
         joined = pt.dvector()
-        if self.model.value_vars:  # there are none if all is fixed
-            outputs, joined = join_nonshared_inputs(
+        if self.model.value_vars:  # there are none where everything is fixed
+            outputs, vector = join_nonshared_inputs(
                 point=self.initial,
                 inputs=self.model.value_vars,
                 outputs=outputs,
                 make_inputs_shared=False,
             )
+            # floatX may be single: what overflows in the cast is seen in the results
+            cast_down = {vector: pt.cast(joined, vector.dtype)}
+            outputs = graph_replace(outputs, cast_down, strict=False)
         return _function([joined], outputs, mode)
 
     def unconstrained(self, rv, value: np.ndarray, point: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -113,7 +114,7 @@ class Density:
             values = {v: pt.constant(point[v.name], dtype=v.dtype) for v in self.model.value_vars}
             inputs = self.model.replace_rvs_by_values(rv.owner.inputs)
             moved = transform.forward(moved, *graph_replace(inputs, values, strict=False))
-        return _quiet(moved.eval)(mode=PLAIN)
+        return moved.eval(mode=PLAIN)
 
     def ravel(self, point: Mapping[str, np.ndarray]) -> RaveledVars:
         """Return the unconstrained hyperparameters in one vector."""
@@ -131,19 +132,7 @@ class Density:
 
 
 def _function(inputs: list, outputs: list, mode: Mode = PLAIN) -> Function:
-    # downcasting, as floatX may be float32
-    options: dict[str, Any] = {"on_unused_input": "ignore", "allow_input_downcast": True}
-    return _quiet(pytensor.function(inputs, outputs, mode=mode, **options))
-
-
-def _quiet(function: Function) -> Function:
-    """Return a function without warnings of overflow, as its results show it."""
-
-    def quietly(*inputs, **options):
-        with np.errstate(all="ignore"):
-            return function(*inputs, **options)
-
-    return quietly
+    return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore")
 
 
 def of_variables(variables: Sequence, outputs: list) -> Callable[[Sequence], list[np.ndarray]]:

@@ -65,6 +65,7 @@ class Probit(Link):
     name: ClassVar[str] = "probit"
     noise_sd: ClassVar[float] = 1.0
     closed_form_smoothing: ClassVar[bool] = True
+    is_normal: ClassVar[bool] = True
 
     def interval(self, lo: ArrayLike, hi: ArrayLike, width: ArrayLike) -> Interval:
         """Return the log-probability of lo < e ≤ hi with all its derivatives."""

@@ -168,7 +168,9 @@ def _expression(tree: Any) -> str:
     if isinstance(tree, LazyVariable):
         return tree.name
     if isinstance(tree, LazyCall) and tree.callee in OPTIONS:
-        raise ValueError(f"formula: {expressions.text_of(tree)} cannot stand inside of another term")
+        raise ValueError(
+            f"formula: {expressions.text_of(tree)} cannot stand inside of another term"
+        )
     if not isinstance(tree, LazyCall):  # arithmetic, as in gp(x / 2)
         tree = LazyCall("I", [tree], {})
     text = expressions.text_of(tree)

@@ -1,6 +1,5 @@
 """Encodes users' columns as indices of their distinct values; decides which are numeric or categorical."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +8,7 @@ import pandas as pd
 
 from pmordinal.data.columns import column_values, is_polars
 from pmordinal.data.foreign import as_pandas
+from pmordinal.errors import warn
 
 
 @dataclass(frozen=True)
@@ -176,11 +176,9 @@ def observed(y: np.ndarray, name: str = "y") -> np.ndarray:
         )
     left_out = len(y) - int(seen.sum())
     if left_out:
-        warnings.warn(
+        warn(
             f"{left_out} of {len(y)} rows have a missing {name} and are left out; drop them beforehand to "
-            "silence this",
-            UserWarning,
-            stacklevel=3,
+            "silence this"
         )
     return seen
 

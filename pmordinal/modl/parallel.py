@@ -1,6 +1,5 @@
 """Runs tasks in parallel: if one fails the others go on, and after Ctrl-C finished results are kept."""
 
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -8,6 +7,7 @@ import joblib
 from rich.progress import Progress
 
 from pmordinal.checks import got
+from pmordinal.errors import warn
 from pmordinal.modl.interrupt import Stop, check, listening
 
 
@@ -81,11 +81,9 @@ def run_tasks(
         more = f" ({len(failed)} of {len(tasks)} failed)" if len(tasks) > 1 else ""
         raise RuntimeError(f"{what} {name!r} failed: {fault!r}{more}") from fault
     for name, fault in failed.items():
-        warnings.warn(f"{what} {name!r} failed and is left out: {fault!r}", stacklevel=4)
+        warn(f"{what} {name!r} failed and is left out: {fault!r}")
     if stopped:
-        warnings.warn(
-            f"interrupted: {len(found)} of {len(tasks)} are done and kept ({what})", stacklevel=4
-        )
+        warn(f"interrupted: {len(found)} of {len(tasks)} are done and kept ({what})")
     return {name: found[name] for name in tasks if name in found}
 
 

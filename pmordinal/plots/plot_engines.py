@@ -51,6 +51,8 @@ def plot_engines(
     ndarray of Axes
         One for each panel.
     """
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(f"table must be what pmo.compare returned, got {checks.got(table)}")
     known = {panel.column: panel for panel in PANELS}
     for name in columns or ():
         checks.one_of("columns", name, [str(column) for column in table.columns])

@@ -4,6 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
+from pmordinal import checks
 from pmordinal.data.lettering import caption
 from pmordinal.modl.partition.grid import Grid
 from pmordinal.plots.base import WIDTH, ink_on, new_axes
@@ -28,6 +29,8 @@ def plot_grid(grid: Grid, ax: Axes | None = None, *, counts: bool = True) -> Axe
     -------
     Axes
     """
+    if not isinstance(grid, Grid):
+        raise TypeError(f"grid must be a Grid, as modl.fit_grid returns it, got {checks.got(grid)}")
     table = grid.to_frame()
     n = table.to_numpy(dtype=float)
     share = np.divide(

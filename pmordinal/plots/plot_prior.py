@@ -34,7 +34,7 @@ def plot_prior(
     -------
     Axes
     """
-    tree = prior_draws(source, draws, seed) if isinstance(source, pm.Model) else source
+    tree = prior_draws(source, draws, seed)
     wide = prior_categories(tree, ci_prob=ci_prob)
     inner = prior_categories(tree, ci_prob=0.5)
     ax = new_axes(ax, "Class shares under the prior")

@@ -13,8 +13,8 @@ import pandas as pd
 from scipy.optimize import minimize
 
 from pmordinal.checks import finite_array, one_of
-from pmordinal.data.labels import how_they_differ
 from pmordinal.data.rows import row_names
+from pmordinal.data.same_rows import how_they_differ
 from pmordinal.results.decisions import KINDS, present
 from pmordinal.results.fit import OrdinalFit
 

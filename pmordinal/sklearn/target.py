@@ -5,7 +5,6 @@ is the k-th of the labels that occur, sorted. The order of the labels is lost, a
 names; both come back from `categories`, where all of them occur.
 """
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,7 @@ from pmordinal.data.columns import column_values, is_polars
 from pmordinal.data.foreign import as_pandas
 from pmordinal.data.labels import Labels, declares_order, encode
 from pmordinal.data.levels import check_categories, check_levels, show
-from pmordinal.errors import LabelOrderWarning
+from pmordinal.errors import LabelOrderWarning, warn
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,11 +115,10 @@ def _sorted_levels(y: np.ndarray) -> list[Any]:
     if len(levels) < 2:
         raise ValueError(f"y has 1 class, {show(levels)}: declare the others with categories=[...]")
     if any(isinstance(level, str) for level in levels):
-        warnings.warn(
+        warn(
             f"y holds text without an order, which is sorted alphabetically: {show(levels)} from lowest "
             "to highest. Pass categories=[...] in the right order, or an ordered pd.Categorical",
             LabelOrderWarning,
-            stacklevel=4,
         )
     return levels
 
@@ -142,12 +140,11 @@ def _are_codes(y: np.ndarray, categories: tuple[Any, ...], may_be_codes: bool) -
     ordered = [categories[k] for k in _sorting(list(categories))]
     if set(present) <= set(categories):
         if may_be_codes and any(ordered[k] != k for k in present):
-            warnings.warn(
+            warn(
                 f"y holds {show(present)}, which may be labels or a label encoder's codes: they are "
                 f"taken as labels. Number the labels from 0 and pass categories=range({r}), where "
                 "both are the same",
                 LabelOrderWarning,
-                stacklevel=4,
             )
         return False
     recipe = f"Number the labels in order, 0 to {r - 1}, as y, and pass categories=range({r})"

@@ -167,6 +167,8 @@ def test_engines_in_other_units_cannot_lend_hyperparameters():
 def test_errors(fits):
     with pytest.raises(ValueError, match="reference"):
         pmo.compare(fits, reference="nuts")
+    with pytest.raises(TypeError, match="mapping of names to fits or trees, got 3"):
+        pmo.compare(3)
     with pytest.raises(ValueError, match="results is empty"):
         pmo.compare({})
     other = pmo.fit(pmo.gp_model(np.arange(6.0), [0, 0, 1, 1, 2, 2]), progressbar=False)

@@ -64,6 +64,10 @@ def test_prior_of_a_tree():
     np.testing.assert_allclose(table["mean"], [(y == k).mean() for k in range(3)])
     with pytest.raises(ValueError, match="lacks prior_predictive/y"):
         pmo.prior_categories(tree.drop_nodes("prior_predictive"))
+    with pytest.raises(
+        TypeError, match=r"source must be a pm.Model, or a DataTree by .*, got None"
+    ):
+        pmo.prior_categories(None)
 
 
 # bars
@@ -98,6 +102,8 @@ def test_bars_with_unlabelled_rows():
     assert table.groupby("group", observed=True)["observed"].sum().tolist() == [2, 4]
     with pytest.raises(ValueError, match="one value for each of the 6 rows"):
         pmo.predictive_bars(fit, ["a"])
+    with pytest.raises(ValueError, match=r"by has 2 missing .* the first in labelled row 1: give"):
+        pmo.predictive_bars(fit, ["a", None, None, "b", np.nan, "a", "b", "b"])
     with pytest.raises(ValueError, match="no categorical column"):
         pmo.predictive_bars(fit, "x0")
 

@@ -19,8 +19,8 @@ def texts(path):
         value = None
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
-            if name == "warnings.warn" or (name == "Status" and len(node.args) > 2):
-                value = node.args[0 if name == "warnings.warn" else 2]
+            if name == "warn" or (name == "Status" and len(node.args) > 2):
+                value = node.args[0 if name == "warn" else 2]
         elif isinstance(node, ast.Assign) and path.relative_to(PACKAGE).parts[0] in WITH_STATUS:
             value = node.value if ast.unparse(node.targets[0]) in ("message", "remedy") else None
         if isinstance(value, ast.JoinedStr | ast.Constant) and ast.unparse(value) != "''":

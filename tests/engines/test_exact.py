@@ -115,9 +115,8 @@ def test_gradient_agrees_with_fishers_identity(rng):
     gradient = post.evidence_gradient()
     inverse = np.linalg.inv(C)
     h = 1e-5
-    moves = [
-        2 * case.noise**2 * np.eye(case.y.size)
-    ]  # dC by the log noise and by both length-scales
+    # dC by the log noise and by both length-scales
+    moves = [2 * case.noise**2 * np.eye(case.y.size)]
     for i in range(2):
         ends = [
             Gram(case.kernel, case.X, [case.values[0] + s * h * (np.arange(2) == i)]).matrix

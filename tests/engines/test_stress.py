@@ -54,9 +54,8 @@ def gradient_by_differences(name, X, y, thresholds, noise, lengthscale, link, h=
     tight = {"tol": 1e-11}
     base = run(name, X, y, thresholds, noise, lengthscale, link, **tight)
     gradient = OBJECTIVES["evidence"](base)[1]
-    step = min(
-        noise, 1.0
-    )  # derivatives by thresholds are of order 1/noise: measure them in that unit
+    # Derivatives by thresholds are of order 1/noise: measure them in that unit.
+    step = min(noise, 1.0)
     found = [gradient.parameters[0] * lengthscale, *(gradient.thresholds * step)]
     found.append(gradient.log_noise)
 
@@ -173,9 +172,8 @@ def test_a_class_of_probability_1e_12(name, link):
     # a class that is narrow beside the noise is a density times its width
     narrower = run(name, [-1.0, 0.0, 1.0], [0, 1, 3], [-0.5, -0.5 + 1e-13, 0.5], 0.5, link=link)
     ratio = posterior.log_evidence - narrower.log_evidence
-    assert ratio == pytest.approx(
-        np.log(10.0), abs=5e-3
-    )  # −0.5 + 1e-13 has three digits of the gap
+    # −0.5 + 1e-13 has three digits of the gap
+    assert ratio == pytest.approx(np.log(10.0), abs=5e-3)
     assert posterior.log_evidence < wide.log_evidence
 
 

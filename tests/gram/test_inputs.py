@@ -87,8 +87,9 @@ def test_covariances_that_fit(covariance):
     ],
 )
 def test_columns_that_are_left_out_are_said(factory, covariance, names):
-    with pytest.warns(UserWarning, match=f"no part of the covariance reads {names}: check"):
+    with pytest.warns(UserWarning, match=f"no part of the covariance reads {names}: check") as said:
         factory(X, Y, covariance)
+    assert said[0].filename == __file__  # the user's line, not one of the package
 
 
 def test_lengths_that_are_known_only_at_run_time():

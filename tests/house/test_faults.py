@@ -154,10 +154,10 @@ def failing(monkeypatch):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_failing_worker_names_its_task_and_the_others_go_on(failing, n_jobs):
-    with pytest.warns(
-        UserWarning, match=r"'b' failed and is left out: ZeroDivisionError\('no luck'\)"
-    ):
+    words = r"'b' failed and is left out: ZeroDivisionError\('no luck'\)"
+    with pytest.warns(UserWarning, match=words) as said:
         table = modl.rank_predictors(TABLE, TARGET, n_jobs=n_jobs, **QUIET)
+    assert said[0].filename == __file__
     assert sorted(table.index) == ["a", "c", "d"]
     alone = modl.fit_grid(TABLE["a"], TARGET)
     assert table.loc["a", "level"] == pytest.approx(alone.level)

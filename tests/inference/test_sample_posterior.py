@@ -9,6 +9,7 @@ import xarray as xr
 from scipy.special import logsumexp
 
 import pmordinal as pmo
+from pmordinal.gram import Gram
 from pmordinal.inference.density import find_evidence
 from pmordinal.likelihood import OrdinalLikelihood
 
@@ -143,8 +144,8 @@ def test_the_evidence_of_the_sampler_is_accurate_and_hardly_depends_on_the_last_
         ls, s = np.exp(rng.normal(size=2)), np.exp(rng.normal() - 1)
         b = np.array([-0.5, 0.4]) * np.exp(0.3 * rng.normal())
         value, gradient = problem.evaluate([ls], b, s, problem.y)
-        gram, likelihood = problem._at([ls], b, s)
-        exact = tight(gram, problem.y, likelihood)
+        gram = Gram(problem.kernel, problem.X, [ls])
+        exact = tight(gram, problem.y, OrdinalLikelihood(b, s, problem.link))
         slope = exact.evidence_gradient()
         assert abs(value - exact.log_evidence) < 1e-8
         np.testing.assert_allclose(

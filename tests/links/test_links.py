@@ -358,6 +358,7 @@ def test_rows_do_not_depend_on_the_batch(name, random_intervals):
 def test_variance_only_where_it_is_the_curvature_s_complement(name, random_intervals):
     terms = LINKS[name].interval(*random_intervals)
     assert (terms.variance is not None) == LINKS[name].closed_form_smoothing
+    assert LINKS[name].is_normal == np.allclose(LINKS[name].cdf([-3, 1]), stats.norm.cdf([-3, 1]))
     if terms.variance is not None:
         np.testing.assert_allclose(terms.variance + terms.curvature, 1, rtol=1e-13)
         assert np.all(terms.variance > 0)

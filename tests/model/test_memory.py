@@ -1,9 +1,10 @@
 """Predicted starts: they are good where solutions are smooth, harmless elsewhere, and change no result."""
 
 import copy
+import gc
 import pickle
 import sys
-import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
@@ -13,7 +14,17 @@ import pytest
 
 import pmordinal as pmo
 from pmordinal.inference.density import find_evidence
-from pmordinal.model.memory import BATCH, FIRST, LARGEST, MANY, MOST, ChainMemory, Chains, Starts
+from pmordinal.model.memory import (
+    BATCH,
+    CHAINS,
+    FIRST,
+    LARGEST,
+    MANY,
+    MOST,
+    ChainMemory,
+    Chains,
+    Starts,
+)
 from pmordinal.posterior import Start
 
 
@@ -60,10 +71,11 @@ def test_far_from_all_solutions_nothing_is_predicted(rng):
 
 
 def test_solutions_that_were_predicted_well_are_not_kept(rng):
-    starts = filled(rng, count=BATCH)
-    for x in rng.normal(size=(50, 2)):
-        starts.add(x, smooth(x), missed=False)
-    assert len(starts._found) == BATCH
+    starts, x = filled(rng, count=BATCH), np.zeros(2)
+    before = starts.predict(x)[0].cavity
+    for there in rng.normal(size=(2 * BATCH, 2)):
+        starts.add(there, smooth(there + 9.0), missed=False)
+    np.testing.assert_array_equal(starts.predict(x)[0].cavity, before)
 
 
 def test_chains_in_threads_may_share_them():
@@ -82,23 +94,28 @@ def test_chains_in_threads_may_share_them():
             list(pool.map(chain, range(4)))
     finally:
         sys.setswitchinterval(interval)
-    for x, numbers in starts._found:
-        np.testing.assert_array_equal(numbers[:5], smooth(x).cavity[0])
+    for x in np.random.default_rng(9).normal(size=(20, 2)):
+        found, is_predicted = starts.predict(x)
+        assert is_predicted
+        np.testing.assert_allclose(found.cavity[0], smooth(x).cavity[0], atol=2e-3)
 
 
 def test_a_table_among_the_parameters_is_no_place_to_predict_from(rng):
     """A covariance may read one from `pm.Data`: pairs of hundreds of them would fill the memory."""
     starts = Starts()
-    for x in rng.normal(size=(BATCH + 1, MANY + 1)):
+    for x in rng.normal(size=(BATCH, MANY + 1)):
         starts.add(x, last := smooth(x), missed=True)
-    assert not starts._found
     assert starts.predict(x) == (last, False)
 
 
 def test_the_oldest_are_forgotten(rng):
-    starts = filled(rng, count=MOST + 3 * BATCH)
-    assert len(starts._found) <= MOST + BATCH
-    assert len(starts._process[2]) == MOST
+    starts = filled(rng, count=MOST, solution=lambda x: smooth(x + 9.0))
+    size, x = len(pickle.dumps(starts)), np.zeros(2)
+    assert np.abs(starts.predict(x)[0].cavity[0] - smooth(x).cavity[0]).max() > 0.1
+    for there in rng.normal(size=(MOST, 2)):
+        starts.add(there, smooth(there), missed=True)
+    np.testing.assert_allclose(starts.predict(x)[0].cavity[0], smooth(x).cavity[0], atol=2e-3)
+    assert len(pickle.dumps(starts)) < 1.1 * size
 
 
 def test_solutions_without_cavities_constant_parameters_and_copies(rng):
@@ -115,7 +132,6 @@ def test_solutions_without_cavities_constant_parameters_and_copies(rng):
 
 def test_large_solutions_are_not_collected(rng):
     starts = filled(rng, count=BATCH, solution=lambda x: Start(np.zeros(LARGEST + 1)))
-    assert not starts._found
     assert starts.predict(np.zeros(2))[1] is False
 
 
@@ -173,7 +189,7 @@ def test_a_result_asked_for_again_is_not_computed_again(problem, rng, monkeypatc
     first = problem.evaluate(values, b, s, problem.y)
     monkeypatch.setattr(type(problem), "posterior", None)
     assert problem.evaluate(values, b, s, problem.y) is first
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="'NoneType' object is not callable"):
         problem.evaluate(values, b + 1e-9, s, problem.y)
 
 
@@ -236,13 +252,14 @@ def test_other_processes_and_threads_begin_without_memory(monkeypatch):
     assert chains.mine() is not mine
 
 
-def test_few_memories_are_kept():
-    chains = Chains()
-    for _ in range(70):
-        thread = threading.Thread(target=chains.mine)
-        thread.start()
-        thread.join()
-    assert len(chains._memories) <= 65
+def test_few_memories_are_kept(monkeypatch):
+    chains, memories = Chains(), weakref.WeakSet()
+    for thread in range(CHAINS + 6):
+        monkeypatch.setattr("threading.get_native_id", lambda thread=thread: thread)
+        memories.add(chains.mine())
+    gc.collect()
+    assert len(memories) == CHAINS
+    assert chains.mine() in memories  # the youngest are kept
 
 
 def test_copies_of_a_problem_have_found_nothing(problem, rng):

@@ -22,11 +22,16 @@ few = dict(draws=3, tune=3, chains=1, cores=1, random_seed=5, nuts_sampler="pymc
 few |= dict(progressbar=False, quiet=True, compute_convergence_checks=False)
 """
 FIT = """
+from pmordinal.inference.density import Density
 found = {}
 for engine in ("ep", "plsor"):
     model = pmo.gp_model(X, y, engine=engine)
     assert {v.dtype for v in model.value_vars} == {"float32"}
     fit = pmo.fit(model, progressbar=False)
+    density = Density(model)
+    with warnings.catch_warnings(action="error"):  # what overflows is seen in the results
+        log_prior = density.parts()(np.full(len(density.ravel(density.initial).data), 1e60))[0]
+    assert not np.isfinite(log_prior)
     for hyper in ("point", "gaussian"):
         fit.to_datatree(draws=2, hyper=hyper, seed=1)
     found[engine] = [fit.objective_value, *map(float, fit.predict(X[:2]).values.ravel())]

@@ -70,8 +70,9 @@ def test_missing_target_rows_are_left_out(data):
     X, y = data
     holes = y.copy()
     holes[::10] = np.nan
-    with pytest.warns(UserWarning, match="30 of 300 rows"):
+    with pytest.warns(UserWarning, match="30 of 300 rows") as said:
         model = RankRegressor("nb").fit(X, holes)
+    assert said[0].filename == __file__
     again = RankRegressor("nb").fit(X[~np.isnan(holes)], y[~np.isnan(holes)])
     np.testing.assert_allclose(model.predict(X), again.predict(X))
 

@@ -549,9 +549,14 @@ def test_what_is_no_fit_is_refused(fit, sampled):
     for draw in (plots.plot_regions, plots.plot_relevance):
         with pytest.raises(TypeError, match="OrdinalFit, got DataTree"):
             draw(sampled)
-    for draw in (plots.plot_bars, plots.plot_prior):
-        with pytest.raises(TypeError, match="must be a DataTree or a fit"):
-            draw(stack)
+    with pytest.raises(TypeError, match="must be a DataTree or a fit"):
+        plots.plot_bars(stack)
+    with pytest.raises(TypeError, match=r"must be a pm.Model, or a DataTree by .*, got .*Stack"):
+        plots.plot_prior(stack)
+    with pytest.raises(TypeError, match=r"table must be what pmo.compare returned, got None"):
+        plots.plot_engines(None)
+    with pytest.raises(TypeError, match=r"grid must be a Grid, .*, got None"):
+        plots.plot_grid(None)
     with pytest.raises(ValueError, match="combinations need a fit"):
         plots.plot_latent(sampled, ["dose", "age"])
     with pytest.raises(ValueError, match="lacks constant_data/X"):

@@ -157,10 +157,10 @@ def ordered(numbers, words):
 
 def test_order_of_the_classes(numbers, words, coded, ordered):
     X, _ = numbers
-    with pytest.warns(
-        pmo.LabelOrderWarning, match="sorted alphabetically: 'high', 'low', 'medium'"
-    ):
+    said_order = "sorted alphabetically: 'high', 'low', 'medium'"
+    with pytest.warns(pmo.LabelOrderWarning, match=said_order) as said:
         OrdinalGPClassifier("laplace").fit(X, words)
+    assert said[0].filename == __file__
     assert ordered.categories_.tolist() == ORDER
     assert ordered.classes_.tolist() == sorted(ORDER)
     columns = [sorted(ORDER).index(word) for word in ORDER]

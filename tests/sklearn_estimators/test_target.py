@@ -112,11 +112,8 @@ def test_codes_are_not_guessed_where_a_label_did_not_occur():
     middle = read_target(np.array([0, 2, 0]), ORDER, may_be_codes=True)  # the largest tells
     assert middle.labels.codes.tolist() == [2, 1, 2]
     with pytest.warns(pmo.LabelOrderWarning, match=r"1, 2, which may be .* taken as labels"):
-        assert read_target(np.array([1, 2]), [1, 2, 3], may_be_codes=True).levels.tolist() == [
-            1,
-            2,
-            3,
-        ]
+        labels = read_target(np.array([1, 2]), [1, 2, 3], may_be_codes=True)
+    assert labels.levels.tolist() == [1, 2, 3]
     assert read_target(np.array([1, 2]), [1, 2, 3]).labels.codes.tolist() == [0, 1]  # no copy
     for categories in (range(3), [0, 2, 1], [1, 2]):  # code and label are one, or it is no code
         target = read_target(np.array([1, 2]), categories, may_be_codes=True)

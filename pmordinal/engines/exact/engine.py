@@ -49,7 +49,7 @@ class Exact(Engine):
     """
 
     name: ClassVar[str] = "exact"
-    links: ClassVar[tuple[str, ...]] = ("probit",)
+    needs_normal_noise: ClassVar[bool] = True
     is_monte_carlo: ClassVar[bool] = True
     posterior_type: ClassVar[type[Posterior]] = ExactPosterior
 

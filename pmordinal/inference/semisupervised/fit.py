@@ -117,8 +117,16 @@ def fit_semisupervised(
         warn(
             "no unlabelled rows: this is the supervised fit (leave labels missing, or pass unlabeled=)"
         )
-        known = {"priors": priors, "start": start, "seed": seed, "max_evaluations": max_evaluations}
-        fit = fit_supervised(model, objective, starts, progressbar, **known)  # type: ignore[arg-type]
+        fit = fit_supervised(
+            model,
+            objective,
+            starts,
+            progressbar,
+            priors=priors,
+            start=start,
+            seed=seed,
+            max_evaluations=max_evaluations,
+        )
         codes = np.zeros(0, dtype=np.int64)
         empty = pd.DataFrame({name: [] for name in PATH}, dtype=float)
         return SemiSupervisedFit.of(fit, proportions=gamma, unlabeled_codes=codes, path=empty)

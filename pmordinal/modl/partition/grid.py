@@ -204,13 +204,13 @@ class Grid:
 
     def plot(self, ax: "Axes | None" = None, **kwargs: Any) -> "Axes":
         """Draw the scatter of the data with the grid; shades are the conditional rank density."""
-        from pmordinal.modl.plots import plot_data_with_grid
+        from pmordinal.modl.plots.plot_data_with_grid import plot_data_with_grid
 
         return plot_data_with_grid(self, ax=ax, **kwargs)
 
     def plot_cdf(self, ax: "Axes | None" = None, **kwargs: Any) -> "Axes":
         """Draw the conditional cdf of the target rank for every part of the predictor."""
-        from pmordinal.modl.plots import plot_rank_cdf
+        from pmordinal.modl.plots.plot_rank_cdf import plot_rank_cdf
 
         return plot_rank_cdf(self, ax=ax, **kwargs)
 
