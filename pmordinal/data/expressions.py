@@ -27,9 +27,24 @@ LEVELS = "C"  # makes levels of numbers
 STATEFUL = ("scale", "center", "standardize")
 
 
+def is_expression(text: str) -> bool:
+    """Tell an expression, which is a call, from the name of a column.
+
+    Examples
+    --------
+    >>> is_expression("np.log(x)"), is_expression("weight (kg)")
+    (True, False)
+    """
+    callee, opened, _ = text.partition("(")
+    name = callee.removeprefix("np.").removeprefix("numpy.")
+    return bool(opened) and text.endswith(")") and (name in FUNCTIONS or name == LEVELS)
+
+
 @cache
 def parse(text: str) -> Any:
-    """Return the syntax tree of an expression, as `formulae` builds it."""
+    """Return the syntax tree of an expression, as `formulae` builds it, or of the name of a column."""
+    if not is_expression(text):
+        return LazyVariable(text)
     (term,) = model_description(f"0 + {text}").terms
     (component,) = term.components
     return component.call if isinstance(component, Call) else LazyVariable(component.name)

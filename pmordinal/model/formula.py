@@ -4,13 +4,11 @@ There is no intercept: the thresholds are it.
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from formulae import model_description
-from formulae.parser import ParseError
-from formulae.scanner import ScanError
 from formulae.terms.call import Call
 from formulae.terms.call_resolver import LazyCall, LazyValue, LazyVariable
 from formulae.terms.terms import GroupSpecificTerm, Intercept
@@ -78,6 +76,18 @@ class Formula:
         trees = map(expressions.parse, self.reads)
         return tuple(dict.fromkeys(name for tree in trees for name in expressions.variables(tree)))
 
+    def with_groups_as_levels(self, is_number: Callable[[str], bool]) -> "Formula":
+        """Return the formula with ``C(g)`` for each group ``g`` whose column is numeric."""
+
+        def levels(name: str) -> str:
+            tree = expressions.parse(name)
+            if isinstance(tree, LazyVariable) and is_number(tree.name):
+                return expressions.text_of(LazyCall(expressions.LEVELS, [tree], {}))
+            return name
+
+        terms = (replace(t, groups=tuple(map(levels, t.groups))) for t in self.terms)
+        return Formula(self.outcome, tuple(terms))
+
 
 def read(formula: str) -> Formula:
     """Return a formula taken apart; raise an error that says what cannot be read."""
@@ -87,7 +97,7 @@ def read(formula: str) -> Formula:
         )
     try:
         description = model_description(formula)
-    except (ParseError, ScanError, Exception) as error:
+    except Exception as error:  # formulae has no common class of errors
         raise ValueError(f"formula {formula!r} cannot be read: {error}") from error
     if description.response is None:
         raise ValueError(f"formula {formula!r} has no outcome: write 'outcome ~ terms'")
@@ -160,13 +170,19 @@ def _call(call: LazyCall) -> Written:
 def _component(component: Any) -> str:
     if isinstance(component, Call):
         return _expression(component.call)
-    return component.name
+    return _name(component.name)
+
+
+def _name(name: str) -> str:
+    if expressions.is_expression(name):
+        raise ValueError(f"formula: the column `{name}` reads like an expression: rename it")
+    return name
 
 
 def _expression(tree: Any) -> str:
     """Return the name of a column, or the text of an expression that can be computed."""
     if isinstance(tree, LazyVariable):
-        return tree.name
+        return _name(tree.name)
     if isinstance(tree, LazyCall) and tree.callee in OPTIONS:
         raise ValueError(
             f"formula: {expressions.text_of(tree)} cannot stand inside of another term"
@@ -176,9 +192,3 @@ def _expression(tree: Any) -> str:
     text = expressions.text_of(tree)
     expressions.check(text)
     return text
-
-
-def unknown(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Return the names that are not among those known."""
-    there = set(known)
-    return [name for name in names if name not in there]

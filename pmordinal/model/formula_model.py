@@ -1,0 +1,194 @@
+"""`formula_model`: a whole PyMC model from a formula."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+import pytensor.tensor as pt
+
+from pmordinal import checks
+from pmordinal.data import design as design_of
+from pmordinal.data import expressions, term_columns
+from pmordinal.data.columns import is_polars
+from pmordinal.data.foreign import as_pandas
+from pmordinal.data.levels import show
+from pmordinal.engines import Engine, get_engine
+from pmordinal.errors import warn
+from pmordinal.links import Link, get_link
+from pmordinal.model import formula as formulas
+from pmordinal.model.compile import SmallModel
+from pmordinal.model.factories import threshold_variable
+from pmordinal.model.formula import OFFSET, Formula
+from pmordinal.model.marginal import MarginalOrdinal
+from pmordinal.model.terms import Builder
+
+NA = ("refuse", "drop")
+
+
+def formula_model(
+    formula: str,
+    data,
+    engine: str | Engine | None = None,
+    link: str | Link = "probit",
+    *,
+    priors: Mapping[str, Mapping[str, Any]] | None = None,
+    categories=None,
+    thresholds=None,
+    objective: str | None = None,
+    na: str = "refuse",
+) -> pm.Model:
+    """Return a PyMC model of ordinal labels from a formula; its terms are integrated out by an engine.
+
+    Parameters
+    ----------
+    formula : str
+        Such as ``"rating ~ temperature + gp(age, income) + (1 | judge)"``; see Notes.
+    data : DataFrame
+        The outcome and all columns that the formula names. Rows whose outcome is missing are
+        marginalised.
+    engine : str or Engine, optional
+        How the terms are integrated out; default is expectation propagation.
+    link : {"probit", "logit", "cloglog"}
+        Distribution of the noise, whose scale is one: effects are in its units.
+    priors : mapping, optional
+        By name of term, a mapping from hyperparameters to numbers, which fix them, or
+        distributions: ``{"gp(age)": {"sd": pm.HalfNormal.dist(1), "lengthscale": 2.0}}``.
+    categories : sequence, optional
+        All labels in order, the unobserved ones included.
+    thresholds : optional
+        Numbers, a distribution or a variable instead of the default prior.
+    objective : str, optional
+        What stands for the log probability of the labels; default is the engine's evidence.
+    na : {"refuse", "drop"}
+        What to do with rows in which a predictor is missing.
+
+    Returns
+    -------
+    pm.Model
+        The model on the stack if there is one, else a new one.
+
+    Notes
+    -----
+    Terms, and their hyperparameters for `priors`:
+
+    - ``x``: a linear effect; ``f``: the levels of a factor; ``x:f``, ``x:z``: a product of these.
+      ``sd``, by default a wide constant.
+    - ``gp(x)``, ``gp(x, z, cov="matern52")``: a smooth function; ``gp(x, by=f)``: one for each level.
+      ``sd`` and ``lengthscale``, one for each column.
+    - ``(1 | g)``, ``(x | g)``: intercepts and slopes of groups. ``sd``.
+    - ``anova(x, z, u, order=2)``: smooth main effects and interactions of two columns, each with a
+      variance of its own. ``main`` and ``pair``, the variances, and ``lengthscale``.
+
+    There is no intercept: the thresholds are it. Numbers are in standard deviations of their column.
+    A factor's levels have one standard deviation, seen or not, so that nothing is known of a new
+    level but the prior.
+
+    Examples
+    --------
+    >>> import pmordinal as pmo
+    >>> wine = pmo.datasets.wine()
+    >>> model = formula_model("rating ~ temperature + contact + (1 | judge)", wine)
+    >>> [v.name for v in model.free_RVs]
+    ['1|judge_sd', 'thresholds']
+    """
+    checks.one_of("na", na, NA)
+    written, table = _read(formula, data)
+    table, left_out = term_columns.without_missing(table, written.variables, na)
+    if left_out:
+        warn(left_out)
+    computed = [name for name in written.reads if name not in written.variables]
+    groups = {name for term in written.terms for name in term.groups}
+    features, _ = term_columns.learn(table, written.variables, computed, groups)
+    design = design_of.read(table, table[written.outcome], categories, features=features)
+    link, engine = get_link(link), get_engine("ep" if engine is None else engine)
+    if engine.in_label_units:
+        raise ValueError(f"engine {engine.name!r} regresses on the labels: formula_model has no such form")
+    _check_collinear(written, design)
+    priors = _checked_priors(priors, written)
+    model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else SmallModel()
+    with model:
+        model.add_coords(design.coords)
+        present = frozenset(frozenset(t.columns) for t in written.terms if not (t.groups or t.call))
+        builder = Builder(features, design.X, link.noise_sd, priors, present | {frozenset()})
+        built = [builder.build(term) for term in written.terms if term.call != OFFSET]
+        cov = built[0].cov
+        for other in built[1:]:
+            cov = cov + other.cov
+        total = pt.sqrt(1.0 + sum(term.variance for term in built) / link.noise_sd**2)
+        begin = {key: value for term in built for key, value in term.start.items()}
+        begin["thresholds"] = _first_thresholds(design.labels, link)
+        thresholds = threshold_variable(thresholds, design.labels.n_classes, total, link)
+        gp = MarginalOrdinal(cov, engine, link)
+        names = tuple(name for term in built for name in term.terms)
+        gp.observe(
+            "y", design, thresholds, 1.0, objective=objective, start=begin, terms=names, dims="obs"
+        )
+    return model
+
+
+def _read(formula: str, data) -> tuple[Formula, pd.DataFrame]:
+    """Return the formula and the table as a DataFrame with all its columns, groups as levels."""
+    table = as_pandas(data, "data")
+    if is_polars(table):
+        table = table.to_pandas()
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(f"data must be a DataFrame, whose columns the formula names, got {checks.got(data)}")
+    written = formulas.read(formula)
+    names = [str(name) for name in table.columns]
+    lost = [name for name in (written.outcome, *written.variables) if name not in names]
+    if lost:
+        raise ValueError(
+            f"formula: data has no column {show(lost)}; it has {show(names, 12)}"
+        )
+    table = table.set_axis(names, axis=1)
+    if written.outcome in written.variables:
+        raise ValueError(f"formula: the outcome {written.outcome!r} cannot be a predictor too")
+    twice = [n for n in (written.outcome, *written.variables) if names.count(n) > 1]
+    if twice:
+        raise ValueError(f"data has more than one column named {twice[0]!r}: rename it")
+    return written.with_groups_as_levels(lambda name: _is_number(table[name])), table
+
+
+def _is_number(column: pd.Series) -> bool:
+    return term_columns.levels_of(term_columns.column_values(column), str(column.name), "data") is None
+
+
+def _checked_priors(priors, written: Formula) -> Mapping[str, Mapping[str, Any]]:
+    if priors is None:
+        return {}
+    if not isinstance(priors, Mapping):
+        raise TypeError(f"priors must map names of terms to priors, got {checks.got(priors)}")
+    for name in priors:
+        checks.one_of("priors: term", name, [term.name for term in written.terms])
+    return priors
+
+
+def _first_thresholds(labels, link: Link) -> np.ndarray:
+    """Return thresholds at which the classes are as frequent as they are, without any effects."""
+    share = (labels.counts + 0.5) / (labels.counts + 0.5).sum()
+    below = np.cumsum(share)[:-1]
+    return link.quantile(below)
+
+
+def _check_collinear(written: Formula, design) -> None:
+    """Warn if one linear effect or factor can be said by others."""
+    features, X = design.features, design.X
+    blocks, names = [np.ones((len(X), 1))], [""]
+    for term in written.terms:
+        if term.groups or term.call or len(term.columns) > 1:
+            continue
+        j = features.names.index(term.columns[0])
+        column = X[:, j]
+        if features.columns[j].levels is not None:
+            column = (column[:, None] == np.unique(column)[1:]).astype(float)
+        blocks.append(column.reshape(len(X), -1))
+        names.append(term.name)
+        known = np.concatenate(blocks, axis=1)
+        if len(X) > known.shape[1] and np.linalg.matrix_rank(known) < known.shape[1]:
+            warn(
+                f"formula: {term.name} is a linear combination of {show(names[1:-1])}: their effects cannot be told "
+                "apart but for the prior; leave one of them out"
+            )
+            blocks.pop(), names.pop()
