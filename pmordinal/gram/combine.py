@@ -16,7 +16,6 @@ from pytensor.tensor.variable import TensorConstant, TensorVariable
 from pmordinal.gram.base import (
     Array,
     Builder,
-    DistanceKernel,
     Kernel,
     Lower,
     Pullback,
@@ -24,6 +23,7 @@ from pmordinal.gram.base import (
     is_scalar,
     revive,
 )
+from pmordinal.gram.distance import DistanceKernel
 from pmordinal.linalg import inner
 from pmordinal.linalg.workspace import empty
 

@@ -15,13 +15,13 @@ from pmordinal import checks
 from pmordinal.gram.base import (
     Array,
     Builder,
-    DistanceKernel,
     Kernel,
     Lower,
     Pullback,
     as_parameter,
     sum_to,
 )
+from pmordinal.gram.distance import DistanceKernel
 
 
 class PeriodicKernel(DistanceKernel):

@@ -15,7 +15,6 @@ from pmordinal import checks
 from pmordinal.gram.base import (
     Array,
     Builder,
-    DistanceKernel,
     Kernel,
     Lower,
     Pullback,
@@ -23,6 +22,7 @@ from pmordinal.gram.base import (
     is_scalar,
     sum_to,
 )
+from pmordinal.gram.distance import DistanceKernel
 from pmordinal.linalg import inner
 
 

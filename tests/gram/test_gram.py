@@ -626,7 +626,7 @@ def test_blocks_of_many_rows_and_pairs_of_few_give_the_same(name, monkeypatch):
     dK = np.random.default_rng(4).normal(size=(len(X), len(X)))
     results = []
     for few in (200, 0):
-        monkeypatch.setattr("pmordinal.gram.base._FEW_ROWS", few)
+        monkeypatch.setattr("pmordinal.gram.distance._FEW_ROWS", few)
         gram = Gram(kernel, X, values)
         results.append((gram.matrix, gram.pullback(dK + dK.T)))
     (small, by_pairs), (large, by_blocks) = results
