@@ -6,17 +6,19 @@ is not in the table, a user's subclass included, goes through its PyTensor graph
 
 from pymc.gp import cov
 
-from pmordinal.gram import combine, linear, periodic, precomputed, stationary
+from pmordinal.gram import combine, levels, linear, periodic, power, precomputed, stationary
 from pmordinal.gram.base import Builder, Kernel, revive
 from pmordinal.gram.bound import Gram
 from pmordinal.gram.graph import GraphKernel
 from pmordinal.gram.inputs import check_columns, parts_of
+from pmordinal.gram.levels import Levels
 from pmordinal.gram.linear import LinearARD
 from pmordinal.gram.precomputed import Precomputed
 
 __all__ = [
     "Gram",
     "Kernel",
+    "Levels",
     "LinearARD",
     "Precomputed",
     "check_columns",
@@ -29,7 +31,9 @@ _BUILDERS: dict[type, Builder] = {
     **stationary.BUILDERS,
     **periodic.BUILDERS,
     **linear.BUILDERS,
+    **levels.BUILDERS,
     **combine.BUILDERS,
+    **power.BUILDERS,
     **precomputed.BUILDERS,
 }
 
