@@ -39,7 +39,9 @@ def without_missing(table: pd.DataFrame, names: Sequence[str], na: str) -> tuple
         )
     if rows.all():
         raise ValueError(f"data: every row has a missing value, in {listed}: fill them in")
-    return table[~rows], f"{rows.sum()} of {len(table)} rows are left out: values missing in {listed}"
+    return table[
+        ~rows
+    ], f"{rows.sum()} of {len(table)} rows are left out: values missing in {listed}"
 
 
 def learn(

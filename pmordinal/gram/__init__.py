@@ -8,17 +8,19 @@ here, such as a user's subclass, is computed from its PyTensor graph.
 
 from pymc.gp import cov
 
-from pmordinal.gram import combine, linear, periodic, precomputed, stationary
+from pmordinal.gram import combine, levels, linear, periodic, power, precomputed, stationary
 from pmordinal.gram.base import Builder, Kernel, revive
 from pmordinal.gram.bound import Gram
 from pmordinal.gram.graph import GraphKernel
 from pmordinal.gram.inputs import check_columns, parts_of
+from pmordinal.gram.levels import Levels
 from pmordinal.gram.linear import LinearARD
 from pmordinal.gram.precomputed import Precomputed
 
 __all__ = [
     "Gram",
     "Kernel",
+    "Levels",
     "LinearARD",
     "Precomputed",
     "check_columns",
@@ -31,7 +33,9 @@ _BUILDERS: dict[type, Builder] = {
     **stationary.BUILDERS,
     **periodic.BUILDERS,
     **linear.BUILDERS,
+    **levels.BUILDERS,
     **combine.BUILDERS,
+    **power.BUILDERS,
     **precomputed.BUILDERS,
 }
 

@@ -13,7 +13,7 @@ import pytensor.tensor as pt
 from numpy.typing import NDArray
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 
-from pmordinal.linalg import inner
+from pmordinal.linalg import fill_upper, inner
 from pmordinal.linalg.workspace import empty
 
 type Array = NDArray[np.float64]
@@ -49,11 +49,9 @@ class Kernel(ABC):
     """
 
     parameters: tuple[TensorVariable, ...]
-    is_white: ClassVar[bool] = False  # zero between different rows
     keeps_matrix: ClassVar[bool] = True  # the pullback needs the matrix that was returned
     joins_copies: bool = False  # identical rows have the same latent value
-    reads_triangle: bool = False  # the pullback reads only the lower triangle of dK
-    scaled_reads_triangle: ClassVar[bool] = False  # and so does that of `scaled`
+    reads_triangle: bool = False  # its pullbacks read only the lower triangle of dK
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Register the class by its name, for `revive`."""
@@ -104,6 +102,19 @@ class Kernel(ABC):
 
         return np.multiply(scale, K, out=empty(K.shape)), pullback
 
+    def add_to(self, K: Array, values: Sequence[Array], X: Array, scale: float) -> Pullback:
+        """Add scale · K(X) to `K`, in Fortran order; return its pullback, that in `scale` last.
+
+        What is above the diagonal of `K` is of no account, before and after.
+        """
+        term, pullback = self.scaled(scale, values, X)
+        K += term
+        return pullback
+
+    def parts(self, values: Sequence[Array]) -> list[tuple["Kernel", Sequence[Array]]]:
+        """Return the terms of which the covariance is the sum, each with its values; itself if it is no sum."""
+        return [(self, values)]
+
     @abstractmethod
     def diagonal(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
         """Return k(x_i, x_i), shape (n,), and its pullback."""
@@ -119,6 +130,29 @@ class Kernel(ABC):
         # White noise is in a row's variance, but not in its covariance with an identical row.
         K[index, np.arange(len(index))] = self.diagonal(values, X)[0][index]
         return K
+
+
+class AddingKernel(Kernel):
+    """A kernel that adds itself to the lower triangle of a matrix, without one of its own."""
+
+    keeps_matrix = False
+    reads_triangle = True
+
+    @abstractmethod
+    def add_to(self, K: Array, values: Sequence[Array], X: Array, scale: float) -> Pullback:
+        """Add scale · K(X) to the lower triangle of `K`; return its pullback, that in `scale` last."""
+
+    def scaled(self, scale: float, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
+        """Return scale · K(X) and its pullback, that in `scale` last."""
+        K = empty((len(X), len(X)))
+        K.fill(0.0)
+        pullback = self.add_to(K, values, X, scale)
+        return fill_upper(K), pullback
+
+    def square(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
+        """Return K(X) and its pullback."""
+        K, pull = self.scaled(1.0, values, X)
+        return K, lambda dK: pull(dK)[:-1]
 
 
 def _alone(value: Any) -> Any:

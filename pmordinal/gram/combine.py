@@ -1,19 +1,20 @@
-"""Combinations of kernels: sums, products, scalings and powers.
+"""Combinations of kernels: sums, products and scalings.
 
 Numbers and ``pm.gp.cov.Constant`` terms stay numbers: no matrix is built for them. A factor in
 front of a single kernel is applied by that kernel's `scaled`.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pymc.gp import cov
-from pytensor.tensor.variable import TensorConstant, TensorVariable
+from pytensor.tensor.variable import TensorVariable
 
 from pmordinal.gram.base import (
+    AddingKernel,
     Array,
     Builder,
     Kernel,
@@ -23,7 +24,12 @@ from pmordinal.gram.base import (
     is_scalar,
     revive,
 )
-from pmordinal.linalg import inner
+from pmordinal.gram.levels import LevelsKernel
+from pmordinal.gram.linear import ConstantKernel
+from pmordinal.gram.matrix import MatrixKernel
+from pmordinal.gram.pairs import sum_lower
+from pmordinal.gram.thin import LevelPairs, Thin, is_thin
+from pmordinal.linalg import fill_upper, inner
 from pmordinal.linalg.workspace import empty
 
 type Evaluated = tuple[Array, Pullback]
@@ -99,41 +105,12 @@ class Combination(Kernel):
         raise NotImplementedError
 
 
-class SumKernel(Combination):
-    """k = Σ kernels + Σ numbers."""
+class SumKernel(Combination, AddingKernel):
+    """k = Σ kernels + Σ numbers; the terms add themselves to one matrix, one after the other."""
 
     def __init__(self, kernels: Sequence[Kernel], numbers: Sequence[TensorVariable]) -> None:
         super().__init__(kernels, numbers)
-        self.reads_triangle = not numbers and all(kernel.reads_triangle for kernel in kernels)
-
-    def matrix(
-        self, values: Sequence[Array], X: Array, Z: Array | None = None
-    ) -> tuple[Array, Pullback]:
-        """Return K(X, Z) and its pullback; white noise is added to the diagonal, not as a matrix."""
-        white = [kernel.is_white for kernel in self.kernels]
-        if Z is not None or not any(white) or all(white):
-            return super().matrix(values, X, Z)
-        parts, numbers = self._split(values)
-        pulls: list[Pullback] = []
-        K: Array | None = None
-        diagonal = np.zeros(len(X))
-        for kernel, part in zip(self.kernels, parts, strict=True):
-            if kernel.is_white:
-                k, pull = kernel.diagonal(part, X)
-                diagonal += k
-                pulls.append(partial(_of_diagonal, pull))
-            else:
-                term, pull = kernel.matrix(part, X)
-                if K is None:
-                    K = np.positive(term, out=empty(term.shape)) if kernel.keeps_matrix else term
-                else:
-                    K += term
-                pulls.append(pull)
-        assert K is not None
-        for number in numbers:
-            K += number.item()
-        K[np.diag_indices(len(X))] += diagonal
-        return K, self._pullback(pulls, numbers)
+        self.reads_triangle = all(kernel.reads_triangle for kernel in kernels)
 
     @property
     def scale(self) -> tuple[TensorVariable, ...]:
@@ -141,57 +118,165 @@ class SumKernel(Combination):
         terms = [kernel.scale for kernel in self.kernels]
         return (*(p for term in terms for p in term), *self.numbers) if all(terms) else ()
 
+    def parts(self, values: Sequence[Array]) -> list[tuple[Kernel, Sequence[Array]]]:
+        """Return the terms, and each number as a constant."""
+        parts, numbers = self._split(values)
+        constants = [ConstantKernel(number) for number in self.numbers]
+        of_numbers = [[value] for value in numbers]
+        return list(zip((*self.kernels, *constants), (*parts, *of_numbers), strict=True))
+
+    def matrix(
+        self, values: Sequence[Array], X: Array, Z: Array | None = None
+    ) -> tuple[Array, Pullback]:
+        """Return K(X, Z) and its pullback."""
+        return self.square(values, X) if Z is None else super().matrix(values, X, Z)
+
+    def add_to(self, K: Array, values: Sequence[Array], X: Array, scale: float) -> Pullback:
+        """Add the terms to the lower triangle of `K`; return the pullback, that in `scale` last."""
+        parts, numbers = self._split(values)
+        pulls = [
+            kernel.add_to(K, part, X, scale)
+            for kernel, part in zip(self.kernels, parts, strict=True)
+        ]
+        constant = float(sum(number.item() for number in numbers))
+        if numbers:
+            K += scale * constant
+
+        def pullback(dK: Array) -> list[Array]:
+            derivatives, by_scale = [], 0.0
+            for pull in pulls:
+                *inside, by_term = pull(dK)
+                derivatives += inside
+                by_scale += by_term.item()
+            if numbers:
+                total = sum_lower(dK)
+                derivatives += [np.full(number.shape, scale * total) for number in numbers]
+                by_scale += constant * total
+            return [*derivatives, np.asarray(by_scale)]
+
+        return pullback
+
     def _combine(self, evaluated: list[Evaluated], numbers: Sequence[Array]) -> Evaluated:
         K = evaluated[0][0] + sum(number.item() for number in numbers)
         for term, _ in evaluated[1:]:
             K += term
-        return K, self._pullback([pullback for _, pullback in evaluated], numbers)
 
-    def _pullback(self, pullbacks: list[Pullback], numbers: Sequence[Array]) -> Pullback:
         def pullback(dK: Array) -> list[Array]:
-            derivatives = [g for pull in pullbacks for g in pull(dK)]
+            derivatives = [g for _, pull in evaluated for g in pull(dK)]
             if numbers:
                 total = dK.sum()
                 derivatives += [np.full(number.shape, total) for number in numbers]
             return derivatives
 
-        return pullback
+        return K, pullback
 
 
 class ProductKernel(Combination):
-    """k = Π kernels · Π numbers."""
+    """k = Π kernels · Π numbers.
+
+    Numbers, levels and thin kernels are taken into one another: no matrix is built for them.
+    """
 
     keeps_matrix = False
 
     def __init__(self, kernels: Sequence[Kernel], numbers: Sequence[TensorVariable]) -> None:
         super().__init__(kernels, numbers)
-        self.reads_triangle = len(kernels) == 1 and kernels[0].scaled_reads_triangle
+        levels = [kernel for kernel in kernels if isinstance(kernel, LevelsKernel)]
+        others = [kernel for kernel in kernels if not isinstance(kernel, LevelsKernel)]
+        self._is_thin = len(kernels) > 1 and is_thin(kernels)
+        # What the numbers and the levels multiply, if it is one kernel.
+        self._inside: Kernel | None = None
+        self._levels: tuple[LevelsKernel, ...] = ()
+        if len(kernels) == 1:
+            self._inside = kernels[0]
+        elif levels and not self._is_thin:
+            self._inside = others[0] if len(others) == 1 else ProductKernel(others, [])
+            self._levels = tuple(levels)
+        by_triangle = self._inside is not None and self._inside.reads_triangle
+        self.reads_triangle = self._is_thin or bool(self._levels) or by_triangle
 
     @property
     def scale(self) -> tuple[TensorVariable, ...]:
         """The numbers, and the scales of the factors."""
         return (*self.numbers, *(p for kernel in self.kernels for p in kernel.scale))
 
+    def parts(self, values: Sequence[Array]) -> list[tuple[Kernel, Sequence[Array]]]:
+        """Return the terms of a sum with the numbers in front of each; several factors are one term."""
+        if len(self.kernels) > 1:
+            return [(self, values)]
+        (part,), numbers = self._split(values)
+        inside = self.kernels[0].parts(part)
+        if len(inside) == 1:
+            return [(self, values)]
+        return [
+            (ProductKernel([term], self.numbers), [*of_term, *numbers]) for term, of_term in inside
+        ]
+
     def matrix(
         self, values: Sequence[Array], X: Array, Z: Array | None = None
     ) -> tuple[Array, Pullback]:
-        """Return K(X, Z) and its pullback; a single kernel multiplies by the numbers itself."""
-        if Z is not None or len(self.kernels) > 1:
+        """Return K(X, Z) and its pullback."""
+        if Z is not None or not (self._is_thin or self._inside):
             return super().matrix(values, X, Z)
-        (part,), numbers = self._split(values)
-        scale = float(np.prod([number.item() for number in numbers]))
-        K, pull = self.kernels[0].scaled(scale, part, X)
+        K, pull = self.scaled(1.0, values, X)
+        return K, lambda dK: pull(dK)[:-1]
+
+    def scaled(self, scale: float, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
+        """Return scale · K(X) and its pullback, that in `scale` last."""
+        if self._inside and not self._levels:
+            of_inside, numbers = self._split_numbers(values)
+            K, pull = self._inside.scaled(scale * _product_of(numbers), of_inside, X)
+            return K, _chained(pull, numbers, scale)
+        if not (self._is_thin or self._inside):
+            return super().scaled(scale, values, X)
+        K = empty((len(X), len(X)))
+        K.fill(0.0)
+        pullback = self.add_to(K, values, X, scale)
+        return fill_upper(K), pullback
+
+    def add_to(self, K: Array, values: Sequence[Array], X: Array, scale: float) -> Pullback:
+        """Add scale · K(X) to the lower triangle of `K`; return its pullback, that in `scale` last."""
+        of_inside, numbers = self._split_numbers(values)
+        scale_inside = scale * _product_of(numbers)
+        if self._is_thin:
+            pairs = zip(self.kernels, self._split(values)[0], strict=True)
+            factors = [kernel.thin(part, X) for kernel, part in pairs]  # type: ignore[attr-defined]
+            pull = reduce(Thin.times, factors).add_to(K, scale_inside)
+        elif self._levels:
+            pull = self._add_within_levels(K, of_inside, X, scale_inside)
+        elif self._inside:
+            pull = self._inside.add_to(K, of_inside, X, scale_inside)
+        else:
+            return super().add_to(K, values, X, scale)
+        return _chained(pull, numbers, scale)
+
+    def _add_within_levels(
+        self, K: Array, values: Sequence[Array], X: Array, scale: float
+    ) -> Pullback:
+        """Add scale · what is inside times the numbers of pairs of levels."""
+        inside = self._inside
+        assert inside is not None
+        levels = reduce(LevelPairs.beside, [kernel.pairs(X) for kernel in self._levels])
+        term, pull = inside.scaled(scale, values, X)
+        levels.multiply(term, out=term)
+        K += term
 
         def pullback(dK: Array) -> list[Array]:
-            *derivatives, by_scale = pull(dK)
-            return derivatives + _by_numbers(by_scale.item(), numbers)
+            dterm = empty(dK.shape)
+            levels.multiply(dK, out=dterm)
+            return pull(dterm if inside.reads_triangle else fill_upper(dterm))
 
-        return K, pullback
+        return pullback
+
+    def _split_numbers(self, values: Sequence[Array]) -> tuple[Sequence[Array], Sequence[Array]]:
+        """Return the values of the kernels, of which levels have none, and those of the numbers."""
+        count = len(values) - len(self.numbers)
+        return values[:count], values[count:]
 
     def _combine(self, evaluated: list[Evaluated], numbers: Sequence[Array]) -> Evaluated:
         factors = [K for K, _ in evaluated]
         pullbacks = [pullback for _, pullback in evaluated]
-        scale = float(np.prod([number.item() for number in numbers]))
+        scale = _product_of(numbers)
         K = factors[0] * (factors[1] if len(factors) > 1 else scale)
         for factor in factors[2:]:
             K *= factor
@@ -212,119 +297,23 @@ class ProductKernel(Combination):
         return K, pullback
 
 
-class PowerKernel(Kernel):
-    """k = base^power; a constant power is part of the form of the kernel, not a parameter.
-
-    The derivative by a variable power is NaN where the base is negative.
-    """
-
-    def __init__(self, base: Kernel, power: TensorVariable) -> None:
-        self.base = base
-        self.fixed = float(power.data) if isinstance(power, TensorConstant) else None
-        variable = () if self.fixed is not None else (power,)
-        self.parameters = (*base.parameters, *variable)
-
-    @property
-    def scale(self) -> tuple[TensorVariable, ...]:
-        """The scale of the base."""
-        return self.base.scale
-
-    def form(self) -> dict[str, Any]:
-        """Return the form of the base, and the power if it is constant."""
-        return {"kernel": "PowerKernel", "base": self.base.form(), "power": self.fixed}
-
-    @classmethod
-    def from_form(cls, form: dict[str, Any], values: Iterator[Array]) -> Kernel:
-        """Return the kernel of that form; a variable power becomes a constant one."""
-        base = revive(form["base"], values)
-        power = next(values) if form["power"] is None else form["power"]
-        return cls(base, as_parameter(power))
-
-    def _raise(self, values: Sequence[Array], base: Array, pull: Pullback) -> Evaluated:
-        p = values[-1].item() if self.fixed is None else self.fixed
-        if p == 2.0:
-            K = base * base
-        else:
-            K = base**p
-
-        def pullback(dK: Array) -> list[Array]:
-            slope = p * base if p == 2.0 else p * base ** (p - 1.0)
-            slope *= dK
-            derivatives = pull(slope)
-            if self.fixed is None:
-                log = np.full_like(base, np.nan)
-                np.log(base, out=log, where=base > 0.0)
-                np.copyto(log, 0.0, where=base == 0.0)
-                log *= K
-                derivatives.append(np.full(values[-1].shape, inner(dK, log)))
-            return derivatives
-
-        return K, pullback
-
-    def _of_base(self, values: Sequence[Array]) -> Sequence[Array]:
-        return values[: len(self.base.parameters)]
-
-    def matrix(
-        self, values: Sequence[Array], X: Array, Z: Array | None = None
-    ) -> tuple[Array, Pullback]:
-        """Return K(X, Z) and its pullback."""
-        return self._raise(values, *self.base.matrix(self._of_base(values), X, Z))
-
-    def diagonal(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
-        """Return k(x, x) and its pullback."""
-        return self._raise(values, *self.base.diagonal(self._of_base(values), X))
-
-    def columns(self, values: Sequence[Array], X: Array, index: NDArray[np.intp]) -> Array:
-        """Return columns of the square matrix."""
-        return self._raise(values, self.base.columns(self._of_base(values), X, index), _nothing)[0]
-
-
-class MatrixKernel(Kernel):
-    """A square matrix that the user adds to or multiplies with a covariance; for the training rows only."""
-
-    def __init__(self, A: TensorVariable) -> None:
-        self.parameters = (A,)
-
-    def _checked(self, values: Sequence[Array], X: Array) -> Array:
-        (A,) = values
-        if A.shape != (len(X), len(X)):
-            raise ValueError(
-                f"a covariance of {len(X)} rows was combined with a matrix of shape {A.shape}: "
-                f"it must be {(len(X), len(X))}; for other rows use pmordinal.gram.Precomputed"
-            )
-        if not np.array_equal(A, A.T):
-            raise ValueError(
-                "a covariance was combined with a matrix that is not symmetric: "
-                "symmetrise it, (A + A.T) / 2"
-            )
-        return A
-
-    def matrix(
-        self, values: Sequence[Array], X: Array, Z: Array | None = None
-    ) -> tuple[Array, Pullback]:
-        """Return the matrix."""
-        if Z is not None:
-            raise ValueError(
-                "a covariance combined with a matrix is known at the training rows only: "
-                "use pmordinal.gram.Precomputed, with a matrix for training and test rows"
-            )
-        return self._checked(values, X).copy(order="F"), lambda dK: [dK.copy()]
-
-    def diagonal(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
-        """Return the diagonal of the matrix."""
-        return self._checked(values, X).diagonal().copy(), lambda dk: [np.diag(dk)]
-
-    def columns(self, values: Sequence[Array], X: Array, index: NDArray[np.intp]) -> Array:
-        """Return columns of the matrix."""
-        return self._checked(values, X)[:, index]
-
-
-def _of_diagonal(pull: Pullback, dK: Array) -> list[Array]:
-    return pull(np.diagonal(dK))
-
-
 def _nothing(dK: Array) -> list[Array]:
     return []
+
+
+def _product_of(numbers: Sequence[Array]) -> float:
+    return float(np.prod([number.item() for number in numbers]))
+
+
+def _chained(pull: Pullback, numbers: Sequence[Array], scale: float) -> Pullback:
+    """Return the pullback of scale · Π numbers · k, given that of number · k."""
+
+    def pullback(dK: Array) -> list[Array]:
+        *derivatives, by_product = pull(dK)
+        by_numbers = _by_numbers(scale * by_product.item(), numbers)
+        return [*derivatives, *by_numbers, np.asarray(by_product * _product_of(numbers))]
+
+    return pullback
 
 
 def _by_numbers(by_scale: float, numbers: Sequence[Array]) -> list[Array]:
@@ -361,13 +350,7 @@ def _builder(combination: type[Combination]) -> Builder:
     return build
 
 
-def _build_power(cov_func: Any, lower: Lower) -> Kernel | None:
-    power = as_parameter(cov_func.power)
-    return PowerKernel(lower(cov_func.kernel), power) if is_scalar(power) else None
-
-
 BUILDERS: dict[type, Builder] = {
     cov.Add: _builder(SumKernel),
     cov.Prod: _builder(ProductKernel),
-    cov.Exponentiated: _build_power,
 }

@@ -1,4 +1,4 @@
-"""Kernels of the squared distance between features of the rows, and the blockwise arithmetic that they share."""
+"""Kernels of the squared distance between features of rows, with the blocked arithmetic that they share."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -9,6 +9,7 @@ import numpy as np
 from pmordinal.gram.base import Array, Columns, Kernel, Pullback, as_parameter
 from pmordinal.gram.pairs import (
     MOST_ROWS,
+    add_rows,
     augmented,
     blocks,
     half_distances,
@@ -41,7 +42,7 @@ class DistanceKernel(Kernel):
     """
 
     keeps_matrix = False
-    joins_copies = reads_triangle = scaled_reads_triangle = True
+    joins_copies = reads_triangle = True
     keeps_auxiliary: bool = False
     is_rough: bool = False
 
@@ -108,9 +109,21 @@ class DistanceKernel(Kernel):
 
     def scaled(self, scale: float, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
         """Return scale · K(X) and its pullback, with `scale` as last parameter."""
+        K = empty((len(X), len(X)))
+        pullback = self._write(K, values, X, scale, add=False)
+        return fill_upper(K), pullback
+
+    def add_to(self, K: Array, values: Sequence[Array], X: Array, scale: float) -> Pullback:
+        """Add scale · K(X) to the lower triangle of `K`; return its pullback, that in `scale` last."""
+        return self._write(K, values, X, scale, add=True)
+
+    def _write(
+        self, K: Array, values: Sequence[Array], X: Array, scale: float, add: bool
+    ) -> Pullback:
+        """Write or add scale · K(X) into the lower triangle of `K`."""
         phi, features_pullback, _ = self._features_at(values, X)
         own = values[self._n_features :]
-        K, pull_square = self._square(phi, [value.item() for value in own], scale)
+        pull_square = self._square(K, phi, [value.item() for value in own], scale, add)
 
         def pullback(dK: Array) -> list[Array]:
             dphi, derivatives, by_scale = pull_square(dK)
@@ -118,7 +131,7 @@ class DistanceKernel(Kernel):
             # Pullbacks are linear, so the scale multiplies a few derivatives instead of dK.
             return [*(np.asarray(scale * g) for g in inside), np.asarray(by_scale)]
 
-        return K, pullback
+        return pullback
 
     def _features_at(
         self, values: Sequence[Array], X: Array, centre: Array | None = None
@@ -130,12 +143,11 @@ class DistanceKernel(Kernel):
         return *self.features(values[: self._n_features], X - centre), centre
 
     def _square(
-        self, phi: Array, own: Sequence[float], scale: float
-    ) -> tuple[Array, Callable[[Array], tuple[Array, list[float], float]]]:
+        self, K: Array, phi: Array, own: Sequence[float], scale: float, add: bool
+    ) -> Callable[[Array], tuple[Array, list[float], float]]:
         n, p = phi.shape
         if n <= FEW_ROWS and p <= FEW_COLUMNS:
-            return self._small_square(phi, own, scale)
-        K = empty((n, n))
+            return self._small_square(K, phi, own, scale, add)
         parts = triangle(n, self.keeps_auxiliary)
         A, B = augmented(phi)
         for block, below, H, auxiliary in parts:
@@ -143,8 +155,10 @@ class DistanceKernel(Kernel):
             self._clean(H, A[block], B[below])
             H.flat[:: H.shape[1] + 1] = 0.0
             self.profile(H, auxiliary, own)
-            np.multiply(scale, H, out=K.T[block, below])
-        fill_upper(K)
+            if add:
+                add_rows(scale, H, K.T[block, below])
+            else:
+                np.multiply(scale, H, out=K.T[block, below])
 
         def pullback(dK: Array) -> tuple[Array, list[float], float]:
             phi_one = B[:, : p + 1]
@@ -164,17 +178,21 @@ class DistanceKernel(Kernel):
                 S_phi[below] += S.T @ phi_one[block]
             return 2.0 * (S_phi[:, :p] - S_phi[:, p:] * phi), total, by_scale
 
-        return K, pullback
+        return pullback
 
     def _small_square(
-        self, phi: Array, own: Sequence[float], scale: float
-    ) -> tuple[Array, Callable[[Array], tuple[Array, list[float], float]]]:
+        self, K: Array, phi: Array, own: Sequence[float], scale: float, add: bool
+    ) -> Callable[[Array], tuple[Array, list[float], float]]:
         """Do the same for few rows and features by loops over pairs, which are faster then."""
         n = len(phi)
         columns, k = phi.T.copy(), np.empty((n, n))
         auxiliary = np.empty((n, n)) if self.keeps_auxiliary else None
         half_distances(columns, k)
         self.profile(k, auxiliary, own)
+        if add:
+            add_rows(scale, k, K.T)
+        else:
+            np.multiply(scale, k, out=K.T)
 
         def pullback(dK: Array) -> tuple[Array, list[float], float]:
             S, dphi = np.empty((n, n)), np.zeros(columns.shape)
@@ -184,7 +202,7 @@ class DistanceKernel(Kernel):
             spread(S, columns, dphi)
             return dphi.T, total, by_scale
 
-        return (scale * k).T, pullback  # not k, as callers may overwrite it
+        return pullback
 
     def _cross(
         self, phi: Array, psi: Array, own: Sequence[float]

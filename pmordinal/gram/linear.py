@@ -11,6 +11,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pmordinal import checks
 from pmordinal.gram.base import (
+    AddingKernel,
     Array,
     Builder,
     Columns,
@@ -21,15 +22,16 @@ from pmordinal.gram.base import (
     is_scalar,
     sum_to,
 )
+from pmordinal.gram.pairs import sum_lower
+from pmordinal.gram.thin import Thin, ThinKernel, no_levels
 
 
-class ColumnsKernel(Kernel):
+class ColumnsKernel(ThinKernel):
     """A kernel with active columns and one parameter."""
-
-    joins_copies = True
 
     def __init__(self, active: Any, parameter: Any) -> None:
         self.columns_of = Columns(active)
+        self.width = len(self.columns_of.active)
         self.parameters = (as_parameter(parameter),)
 
     def form(self) -> dict[str, Any]:
@@ -50,16 +52,21 @@ class LinearKernel(ColumnsKernel):
         checks.one_or_each("c", c.size, X.shape[1])  # else a single column is broadcast
         return X - c
 
+    def thin(self, values: Sequence[Array], X: Array) -> Thin:
+        """Return x − c."""
+        (c,) = values
+        A = self._centred(X, c)
+        ones = np.ones(A.shape[1])
+        return Thin(A, ones, no_levels(len(X)), lambda dphi, _: [sum_to(-dphi, c)])
+
     def matrix(
         self, values: Sequence[Array], X: Array, Z: Array | None = None
     ) -> tuple[Array, Pullback]:
         """Return K(X, Z) and its pullback."""
-        (c,) = values
-        A = self._centred(X, c)
         if Z is None:
-            # NumPy computes one triangle of A Aᵀ and copies it, so it is exactly symmetric.
-            return (A @ A.T).T, lambda dK: [sum_to(-2.0 * (dK @ A), c)]
-        B = self._centred(Z, c)
+            return self.square(values, X)
+        (c,) = values
+        A, B = self._centred(X, c), self._centred(Z, c)
         return (B @ A.T).T, lambda dK: [sum_to(-(dK @ B), c) + sum_to(-(dK.T @ A), c)]
 
     def diagonal(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
@@ -127,16 +134,20 @@ class LinearARDKernel(ColumnsKernel):
         kappa[self.columns_of.active] = values[0]
         return kappa
 
+    def thin(self, values: Sequence[Array], X: Array) -> Thin:
+        """Return the columns with their weights."""
+        (kappa,) = values
+        A = self.columns_of(X)
+        return Thin(A, kappa, no_levels(len(X)), lambda _, dweights: [dweights])
+
     def matrix(
         self, values: Sequence[Array], X: Array, Z: Array | None = None
     ) -> tuple[Array, Pullback]:
         """Return K(X, Z) and its pullback."""
-        (kappa,) = values
-        A = self.columns_of(X)
         if Z is None:
-            half = A * np.sqrt(kappa)  # NumPy makes A Aᵀ exactly symmetric
-            return (half @ half.T).T, lambda dK: [((dK @ A) * A).sum(0)]
-        B = self.columns_of(Z)
+            return self.square(values, X)
+        (kappa,) = values
+        A, B = self.columns_of(X), self.columns_of(Z)
         return ((B * kappa) @ A.T).T, lambda dK: [((dK @ B) * A).sum(0)]
 
     def diagonal(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
@@ -166,18 +177,31 @@ class OneNumberKernel(Kernel):
         return cls(next(values))
 
 
-class ConstantKernel(OneNumberKernel):
+class ConstantKernel(OneNumberKernel, AddingKernel):
     """k = c."""
 
     joins_copies = True
+
+    def add_to(self, K: Array, values: Sequence[Array], X: Array, scale: float) -> Pullback:
+        """Add scale · c everywhere."""
+        (c,) = values
+        K += scale * c.item()
+
+        def pullback(dK: Array) -> list[Array]:
+            total = sum_lower(dK)
+            return [np.full(c.shape, scale * total), np.asarray(c.item() * total)]
+
+        return pullback
 
     def matrix(
         self, values: Sequence[Array], X: Array, Z: Array | None = None
     ) -> tuple[Array, Pullback]:
         """Return c everywhere."""
+        if Z is None:
+            return self.square(values, X)
         (c,) = values
-        shape = (len(X), len(X if Z is None else Z))
-        return np.full(shape, c.item(), order="F"), lambda dK: [np.full(c.shape, dK.sum())]
+        K = np.full((len(X), len(Z)), c.item(), order="F")
+        return K, lambda dK: [np.full(c.shape, dK.sum())]
 
     def diagonal(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
         """Return c everywhere."""
@@ -185,22 +209,28 @@ class ConstantKernel(OneNumberKernel):
         return np.full(len(X), c.item()), lambda dk: [np.full(c.shape, dk.sum())]
 
 
-class WhiteNoiseKernel(OneNumberKernel):
+class WhiteNoiseKernel(OneNumberKernel, AddingKernel):
     """k = sigma² for a row with itself, zero between different rows, even if they are identical."""
 
-    is_white = True
-    reads_triangle = True
+    def add_to(self, K: Array, values: Sequence[Array], X: Array, scale: float) -> Pullback:
+        """Add scale · sigma² to the diagonal."""
+        (sigma,) = values
+        K.reshape(-1, order="A")[:: len(X) + 1] += scale * sigma.item() ** 2
+
+        def pullback(dK: Array) -> list[Array]:
+            trace = np.trace(dK)
+            return [np.asarray(2.0 * scale * sigma * trace), np.asarray(sigma.item() ** 2 * trace)]
+
+        return pullback
 
     def matrix(
         self, values: Sequence[Array], X: Array, Z: Array | None = None
     ) -> tuple[Array, Pullback]:
         """Return sigma² I, or zeros where `Z` are other rows."""
+        if Z is None:
+            return self.square(values, X)
         (sigma,) = values
-        if Z is not None:
-            return np.zeros((len(X), len(Z)), order="F"), lambda dK: [np.zeros(sigma.shape)]
-        K = np.zeros((len(X), len(X)), order="F")
-        np.fill_diagonal(K, sigma.item() ** 2)
-        return K, lambda dK: [np.asarray(2.0 * sigma * np.trace(dK))]
+        return np.zeros((len(X), len(Z)), order="F"), lambda dK: [np.zeros(sigma.shape)]
 
     def diagonal(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
         """Return sigma² everywhere."""

@@ -87,3 +87,23 @@ def spread(S, columns, out):
                 to[j] -= pull
                 total += pull
             to[i] += total
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def sum_lower(A):
+    """Return the sum of a symmetric matrix of which the lower triangle is read."""
+    total = 0.0
+    for j in range(A.shape[0]):
+        below = 0.0
+        for i in range(j + 1, A.shape[0]):
+            below += A[i, j]
+        total += A[j, j] + 2.0 * below
+    return total
+
+
+@njit(cache=True, nogil=True)
+def add_rows(scale, k, out):
+    """Add scale · k to a matrix of its shape."""
+    for i in range(k.shape[0]):
+        for j in range(k.shape[1]):
+            out[i, j] += scale * k[i, j]

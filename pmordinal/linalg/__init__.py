@@ -189,6 +189,15 @@ def symv(A: np.ndarray, x: np.ndarray) -> np.ndarray:
     return (blas.ssymv if A.dtype == np.float32 else blas.dsymv)(1.0, A, x, lower=1)
 
 
+def symm(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return A B for a symmetric matrix of which the lower triangle is read, B with few columns."""
+    if not B.size:
+        return np.zeros(B.shape)
+    if A.flags.f_contiguous:
+        return blas.dsymm(1.0, A, B, lower=1)
+    return blas.dsymm(1.0, A.T, B, lower=0)
+
+
 def posterior_diagonal(
     K: np.ndarray, Binv_diagonal: np.ndarray, W: np.ndarray, S: np.ndarray, L: np.ndarray
 ) -> np.ndarray:

@@ -10,7 +10,7 @@ import pytensor.tensor as pt
 
 from pmordinal import checks
 from pmordinal.data import design as design_of
-from pmordinal.data import expressions, term_columns
+from pmordinal.data import term_columns
 from pmordinal.data.columns import is_polars
 from pmordinal.data.foreign import as_pandas
 from pmordinal.data.levels import show
@@ -104,7 +104,9 @@ def formula_model(
     design = design_of.read(table, table[written.outcome], categories, features=features)
     link, engine = get_link(link), get_engine("ep" if engine is None else engine)
     if engine.in_label_units:
-        raise ValueError(f"engine {engine.name!r} regresses on the labels: formula_model has no such form")
+        raise ValueError(
+            f"engine {engine.name!r} regresses on the labels: formula_model has no such form"
+        )
     _check_collinear(written, design)
     priors = _checked_priors(priors, written)
     model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else SmallModel()
@@ -134,14 +136,14 @@ def _read(formula: str, data) -> tuple[Formula, pd.DataFrame]:
     if is_polars(table):
         table = table.to_pandas()
     if not isinstance(table, pd.DataFrame):
-        raise TypeError(f"data must be a DataFrame, whose columns the formula names, got {checks.got(data)}")
+        raise TypeError(
+            f"data must be a DataFrame, whose columns the formula names, got {checks.got(data)}"
+        )
     written = formulas.read(formula)
     names = [str(name) for name in table.columns]
     lost = [name for name in (written.outcome, *written.variables) if name not in names]
     if lost:
-        raise ValueError(
-            f"formula: data has no column {show(lost)}; it has {show(names, 12)}"
-        )
+        raise ValueError(f"formula: data has no column {show(lost)}; it has {show(names, 12)}")
     table = table.set_axis(names, axis=1)
     if written.outcome in written.variables:
         raise ValueError(f"formula: the outcome {written.outcome!r} cannot be a predictor too")
@@ -152,7 +154,9 @@ def _read(formula: str, data) -> tuple[Formula, pd.DataFrame]:
 
 
 def _is_number(column: pd.Series) -> bool:
-    return term_columns.levels_of(term_columns.column_values(column), str(column.name), "data") is None
+    return (
+        term_columns.levels_of(term_columns.column_values(column), str(column.name), "data") is None
+    )
 
 
 def _checked_priors(priors, written: Formula) -> Mapping[str, Mapping[str, Any]]:

@@ -130,7 +130,9 @@ class Builder:
         sd, start = self._sd(written, prior, pm.HalfNormal.dist(TYPICAL * self.noise_sd))
         columns = [self._index(name, written, numeric=True) for name in written.columns]
         cov_func = COVARIANCES[
-            checks.one_of(f"{written.name}: cov", written.options.get("cov", "expquad"), COVARIANCES)
+            checks.one_of(
+                f"{written.name}: cov", written.options.get("cov", "expquad"), COVARIANCES
+            )
         ]
         k = len(columns)
         default = pm.LogNormal.dist(0.5 * np.log(k), 1.0, shape=k)
@@ -163,7 +165,9 @@ class Builder:
         names = [f"{ANOVA}({name})" for name in written.columns]
         names += [f"{ANOVA}({written.columns[i]}, {written.columns[j]})" for i, j in pairs]
         model = pm.modelcontext(None)
-        scale, start = self._lengthscale(written, prior, pm.LogNormal.dist(0.7, 0.7, shape=len(columns)))
+        scale, start = self._lengthscale(
+            written, prior, pm.LogNormal.dist(0.7, 0.7, shape=len(columns))
+        )
         log_unit = 2.0 * np.log(self.noise_sd)
         sizes = {"main": len(columns), "pair": len(pairs)}
         widths = {"main": (log_unit, 1.5), "pair": (log_unit - 1.5, 2.0)}
@@ -178,9 +182,7 @@ class Builder:
             parts.append(pt.broadcast_to(value, (size,)))
             start[name] = np.full(size, np.exp(widths[key][0]))
         vector = pt.concatenate(parts)
-        cov = Anova(
-            self.d, vector, scale, self.rows, order=order, pairs=pairs, active_dims=columns
-        )
+        cov = Anova(self.d, vector, scale, self.rows, order=order, pairs=pairs, active_dims=columns)
         read = [(name,) for name in written.columns]
         read += [(written.columns[i], written.columns[j]) for i, j in pairs]
         terms = tuple(Term(name, "smooth", c) for name, c in zip(names, read, strict=True))

@@ -1,5 +1,6 @@
 """Lowered covariances: values are those of PyMC, pullbacks those of finite differences."""
 
+import json
 import tracemalloc
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import Mode
 
-from pmordinal.gram import Gram, LinearARD, Precomputed, lower
+from pmordinal.gram import Gram, Levels, LinearARD, Precomputed, lower, revive
+from pmordinal.gram.combine import SumKernel
 from pmordinal.gram.graph import GraphKernel
+from pmordinal.gram.matrix import MatrixKernel
 from pmordinal.gram.stationary import ExpQuadKernel
 
 c = pm.gp.cov
@@ -53,6 +56,9 @@ def scaling(x, a):
 
 ARD = v(0.7, 1.3, 2.1)
 ONE = {"active_dims": [2]}
+TWO = {"active_dims": [0, 1]}
+GROUP = Levels(D, **ONE)
+FACTOR = Levels(D, **ONE, seen=[0, 1, 2], sum_to_zero=True)
 COVARIANCES = {
     "expquad": c.ExpQuad(D, ls=v(1.3)),
     "expquad-ard": c.ExpQuad(D, ls=ARD),
@@ -89,6 +95,26 @@ COVARIANCES = {
     "nested": v(0.5) * (c.ExpQuad(D, ls=ARD) + v(0.2) * c.Linear(D, v(0.1), **ONE)) ** 2
     + c.WhiteNoise(v(0.3)) * c.Matern12(D, ls=v(1.0))
     + 0.7,
+    "linear-times-linear": v(0.4) * c.Linear(D, v(0.1, 0.2), **TWO) * LinearARD(D, ARD),
+    "wide-product": v(0.4) * LinearARD(D, ARD) ** 2 * c.Linear(D, v(0.3)) * c.Linear(D, v(0.5)),
+    "scaled-sum": v(1.4) * (c.ExpQuad(D, ls=ARD) + v(0.6) * c.Linear(D, v(0.3)) + 0.7),
+    "scaled-white": v(1.4) * (c.WhiteNoise(v(0.6)) + v(0.2) * c.Linear(D, v(0.1))),
+    "levels": GROUP,
+    "levels-scaled": v(1.7) * GROUP,
+    "levels-sum-to-zero": v(0.8) * FACTOR,
+    "levels-crossed": v(0.8) * FACTOR * GROUP * v(1.2),
+    "levels-slope": v(0.6) * c.Linear(D, v(0.3, -0.2), **TWO) * GROUP,
+    "levels-slope-sum-to-zero": v(0.6) * FACTOR * LinearARD(D, v(0.3, 0.2), **TWO),
+    "levels-by": v(0.7) * c.Matern32(D, ls=v(0.8, 1.7), **TWO) * GROUP,
+    "levels-by-sum-to-zero": v(0.7) * FACTOR * c.ExpQuad(D, ls=v(0.8, 1.7), **TWO),
+    "levels-by-product": FACTOR * c.ExpQuad(D, ls=v(1.7), **TWO) * c.Linear(D, v(0.3), **TWO),
+    "levels-white": v(0.7) * GROUP * c.WhiteNoise(v(0.4)),
+    "levels-sum": v(0.3) * c.Linear(D, v(0.1, 0.0), **TWO)
+    + v(1.2) * c.ExpQuad(D, ls=v(0.8, 1.7), **TWO)
+    + v(0.6) * GROUP
+    + v(0.2) * c.Linear(D, v(0.1), active_dims=[0]) * FACTOR
+    + c.WhiteNoise(v(0.2))
+    + 0.4,
     "cosine": c.Cosine(D, ls=v(4.1)),
     "polynomial": c.Polynomial(D, c=v(0.2), d=2, offset=v(1.1)),
     "gibbs": c.Gibbs(D, lambda x, a: a + 0.1 * pt.square(x), args=(v(0.9),), **ONE),
@@ -112,7 +138,15 @@ INDEXED = {
 # PyMC takes √(r² + 1e-12) for the distance r, here it is r: PyMC's side is wrong by as much as a
 # change of 1e-6 in r makes where r = 0 (its own diagonal), and of 1e-12 / 2r elsewhere, 5e-12 at
 # r = 0.1.
-ROOTS = {"exponential", "matern12", "matern12-isotropic", "matern32", "matern52", "nested"}
+ROOTS = {
+    "levels-by",
+    "exponential",
+    "matern12",
+    "matern12-isotropic",
+    "matern32",
+    "matern52",
+    "nested",
+}
 
 
 def rows(name):
@@ -121,9 +155,10 @@ def rows(name):
         return index[:N], index[N:]
     rng = np.random.default_rng(2)
     X = rng.normal(size=(N, D))
-    X[4] = X[1]  # equal rows
     Z = rng.normal(size=(M, D))
-    Z[0] = X[2]
+    if name.startswith("levels"):  # of which 3 and 9 are not among those that sum to zero
+        X[:, 2], Z[:, 2] = rng.integers(0, 4, N), [0, 3, 1, 9, 2]
+    X[4], Z[0] = X[1], X[2]  # equal rows
     return X, Z
 
 
@@ -210,6 +245,75 @@ def test_a_kernel_that_joins_copies_gives_them_one_value(name):
 )
 def test_white_noise_and_what_is_not_known_tell_copies_apart(cov, joins):
     assert lower(cov).joins_copies == joins
+
+
+def sums(name):
+    X, Z = rows(name)
+    kernel = lower(of(name))
+    return kernel, values_of(kernel), X, Z
+
+
+@pytest.mark.parametrize("name", [n for n in [*COVARIANCES, *INDEXED] if n != "matrix-factor"])
+def test_parts_sum_to_the_whole(name):
+    kernel, values, X, Z = sums(name)
+    parts = [Gram(part, X, of_part) for part, of_part in kernel.parts(values)]
+    assert len(parts) > 1 or not isinstance(kernel, SumKernel)
+    whole = Gram(kernel, X, values)
+    for look in (
+        lambda gram: gram.matrix,
+        lambda gram: gram.cross(Z),
+        lambda gram: gram.diagonal,
+        lambda gram: gram.cross_diagonal(Z),
+        lambda gram: gram.copy_diagonal(),
+        lambda gram: gram.columns([1, 5]),
+    ):
+        total = sum(look(part) for part in parts)
+        np.testing.assert_allclose(total, look(whole), rtol=1e-12, atol=1e-12)
+
+
+def test_parts_of_a_scaled_sum_have_its_scale():
+    kernel, values, X, _ = sums("scaled-sum")
+    found = [Gram(part, X, of_part).diagonal.mean() for part, of_part in kernel.parts(values)]
+    assert len(found) == 3
+    np.testing.assert_allclose([found[0], found[2]], [1.4, 1.4 * 0.7])
+
+
+@pytest.mark.parametrize("name", [*COVARIANCES, *INDEXED])
+def test_adding_to_a_matrix_is_adding_the_matrix(name):
+    """In the lower triangle, times a number; the pullback has the derivative in it last."""
+    kernel, values, X, _ = sums(name)
+    start = np.random.default_rng(6).normal(size=(N, N))
+    K = np.asfortranarray(start)
+    pullback = kernel.add_to(K, values, X, 1.7)
+    square, pull = kernel.matrix(values, X)
+    lower_half = np.tri(N, dtype=bool)
+    np.testing.assert_allclose(
+        (K - start)[lower_half], 1.7 * square[lower_half], rtol=1e-12, atol=1e-12
+    )
+    dK = np.random.default_rng(7).normal(size=(N, N))
+    dK += dK.T
+    expected = [*(1.7 * g for g in pull(dK)), np.sum(dK * square)]
+    for ours, theirs in zip(pullback(dK), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", [*COVARIANCES, *INDEXED])
+def test_a_form_is_the_kernel(name):
+    kernel, values, X, Z = sums(name)
+    try:
+        form = json.loads(json.dumps(kernel.form()))
+    except TypeError:
+        assert not is_known(kernel)
+        return
+    again = revive(form, iter(values))
+    np.testing.assert_array_equal(
+        Gram(again, X, values_of(again)).cross(Z), Gram(kernel, X, values).cross(Z)
+    )
+
+
+def is_known(kernel):
+    inside = getattr(kernel, "kernels", ())
+    return not isinstance(kernel, GraphKernel | MatrixKernel) and all(map(is_known, inside))
 
 
 def central_differences(function, values, step=1e-5):

@@ -8,7 +8,7 @@ import pymc as pm
 import pytest
 
 import pmordinal as pmo
-from pmordinal.linalg.workspace import LEAST_BYTES, MOST, Workspace, empty
+from pmordinal.linalg.workspace import LEAST_ENTRIES, MOST, Workspace, empty
 
 SHAPE = (200, 200)
 
@@ -38,7 +38,7 @@ def test_entering_it_again_inside_hands_out_nothing_twice():
 
 
 def test_small_matrices_are_not_kept():
-    workspace, n = Workspace(), int((LEAST_BYTES / 8) ** 0.5) - 1
+    workspace, n = Workspace(), int(LEAST_ENTRIES**0.5) - 1
     with workspace:
         first = empty((n, n))
     with workspace:
