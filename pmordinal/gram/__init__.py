@@ -8,7 +8,8 @@ here, such as a user's subclass, is computed from its PyTensor graph.
 
 from pymc.gp import cov
 
-from pmordinal.gram import combine, levels, linear, periodic, power, precomputed, stationary
+from pmordinal.gram import anova, combine, levels, linear, periodic, power, precomputed, stationary
+from pmordinal.gram.anova import Anova
 from pmordinal.gram.base import Builder, Kernel, revive
 from pmordinal.gram.bound import Gram
 from pmordinal.gram.graph import GraphKernel
@@ -18,6 +19,7 @@ from pmordinal.gram.linear import LinearARD
 from pmordinal.gram.precomputed import Precomputed
 
 __all__ = [
+    "Anova",
     "Gram",
     "Kernel",
     "Levels",
@@ -34,6 +36,7 @@ _BUILDERS: dict[type, Builder] = {
     **periodic.BUILDERS,
     **linear.BUILDERS,
     **levels.BUILDERS,
+    **anova.BUILDERS,
     **combine.BUILDERS,
     **power.BUILDERS,
     **precomputed.BUILDERS,

@@ -141,7 +141,8 @@ class LevelsKernel(ThinKernel):
         """Return the number of each pair of rows."""
         codes = self._codes(X)
         off = 0.0 if self.seen is None else _off(self.seen)
-        return LevelPairs(codes[None], self._is_seen(codes)[None], np.array([off]))
+        seen = self._is_seen(codes).astype(np.float64)
+        return LevelPairs(codes[None], seen[None], np.array([off]))
 
     def thin(self, values: Sequence[Array], X: Array) -> Thin:
         """Return a column of ones, and the levels."""

@@ -10,7 +10,7 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import Mode
 
-from pmordinal.gram import Gram, Levels, LinearARD, Precomputed, lower, revive
+from pmordinal.gram import Anova, Gram, Levels, LinearARD, Precomputed, lower, revive
 from pmordinal.gram.combine import SumKernel
 from pmordinal.gram.graph import GraphKernel
 from pmordinal.gram.matrix import MatrixKernel
@@ -55,9 +55,13 @@ def scaling(x, a):
 
 
 ARD = v(0.7, 1.3, 2.1)
+NORMAL = np.random.default_rng(2).normal(size=(N, D))
+NORMAL[4] = NORMAL[1]
 ONE = {"active_dims": [2]}
 TWO = {"active_dims": [0, 1]}
 GROUP = Levels(D, **ONE)
+DATA = np.random.default_rng(11).normal(size=(12, D))
+SOME = {"rows": DATA, "pairs": [(0, 2), (1, 0)]}
 FACTOR = Levels(D, **ONE, seen=[0, 1, 2], sum_to_zero=True)
 COVARIANCES = {
     "expquad": c.ExpQuad(D, ls=v(1.3)),
@@ -115,6 +119,15 @@ COVARIANCES = {
     + v(0.2) * c.Linear(D, v(0.1), active_dims=[0]) * FACTOR
     + c.WhiteNoise(v(0.2))
     + 0.4,
+    "anova": Anova(D, v(0.5, 0.2, 0.9, 1.3, 0.4, 0.7), ARD, DATA),
+    "anova-of-the-data": Anova(D, v(0.5, 0.2, 0.9, 1.3, 0.4, 0.7), ARD, NORMAL),
+    "anova-some-pairs": v(1.2) * Anova(D, v(0.5, 0.2, 0.9, 1.3, 0.4), ARD, **SOME, base="matern12"),
+    "anova-matern32": Anova(
+        D, v(0.5, 0.9, 1.3), v(0.8, 1.7), DATA, base="matern32", active_dims=[2, 0]
+    ),
+    "anova-matern52": Anova(D, v(0.5, 0.2, 0.9), ARD, NORMAL, base="matern52", order=1)
+    + v(0.4) * c.Linear(D, v(0.1)),
+    "anova-one": Anova(D, v([0.5]), v([0.9]), NORMAL, **ONE),
     "cosine": c.Cosine(D, ls=v(4.1)),
     "polynomial": c.Polynomial(D, c=v(0.2), d=2, offset=v(1.1)),
     "gibbs": c.Gibbs(D, lambda x, a: a + 0.1 * pt.square(x), args=(v(0.9),), **ONE),

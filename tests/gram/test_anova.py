@@ -1,0 +1,132 @@
+"""ANOVA covariances: by brute force, with terms that have mean zero over the data."""
+
+import numpy as np
+import pytest
+
+from pmordinal.gram import Anova, Gram, lower
+from pmordinal.gram.centred import BASES
+
+RNG = np.random.default_rng(0)
+
+
+def k_of(base, x, z, ls):
+    u = np.abs(x[:, None] - z) / ls
+    t3, t5 = np.sqrt(3) * u, np.sqrt(5) * u
+    return {
+        "expquad": np.exp(-0.5 * u**2),
+        "matern12": np.exp(-u),
+        "matern32": (1 + t3) * np.exp(-t3),
+        "matern52": (1 + t5 + t5**2 / 3) * np.exp(-t5),
+    }[base]
+
+
+def brute(base, variances, ls, rows, terms, X, Z):
+    parts = []
+    for j, scale in enumerate(ls):
+        m_x, m_z = (k_of(base, A[:, j], rows[:, j], scale).mean(axis=1) for A in (X, Z))
+        M = k_of(base, rows[:, j], rows[:, j], scale).mean()
+        parts.append(k_of(base, X[:, j], Z[:, j], scale) - np.outer(m_x, m_z) / M)
+    products = [np.prod([parts[a] for a in term], axis=0) for term in terms]
+    return sum(v * k for v, k in zip(variances, products, strict=True))
+
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("is_data", [True, False])
+def test_blocks_of_rows_are_what_brute_force_makes_of_them(base, is_data):
+    n, d = 300, 3
+    X, Z = RNG.normal(size=(n, d)), RNG.normal(size=(140, d))
+    X[:, 2] = np.round(X[:, 2])  # few values
+    rows = X if is_data else RNG.normal(size=(50, d))
+    variances, ls = RNG.uniform(0.2, 2.0, 6), np.array([0.7, 1.3, 2.0])
+    cov_func = Anova(d, variances, ls, rows, base=base)
+    gram = Gram(lower(cov_func), X, [variances, ls])
+    by_hand = [brute(base, variances, ls, rows, cov_func.terms, X, other) for other in (X, Z)]
+    np.testing.assert_allclose(gram.matrix, by_hand[0], rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(gram.cross(Z), by_hand[1], rtol=1e-11, atol=1e-12)
+    dK = RNG.normal(size=(n, n))
+    dK += dK.T
+    found = gram.pullback(np.tril(dK))
+    for which, value in enumerate((variances, ls)):
+        for i in range(value.size):
+            ends = []
+            for step in (1e-5, -1e-5):
+                moved = [variances.copy(), ls.copy()]
+                moved[which][i] += step
+                ends.append(np.sum(dK * brute(base, *moved, rows, cov_func.terms, X, X)))
+            # The rounding of a sum of 90,000 numbers near one over a step of 2e-5.
+            expected = (ends[0] - ends[1]) / 2e-5
+            np.testing.assert_allclose(found[which][i], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_terms_have_mean_zero_over_the_data(base):
+    rows, X = RNG.normal(size=(30, 2)), RNG.normal(size=(7, 2))
+    values = [np.array([0.8, 1.2]), np.array([0.5, 1.5])]
+    kernel = lower(Anova(2, *values, rows, order=1, base=base))
+    for part, of_part in kernel.parts(values):
+        K = Gram(part, X, of_part).cross(rows)
+        np.testing.assert_allclose(K.sum(axis=1), 0.0, atol=1e-13)
+
+
+def test_pairs_have_mean_zero_over_a_grid():
+    """Where all combinations of values are there, a pair has no part of a function of one argument."""
+    rows = np.stack(np.meshgrid([-1.0, 0.2, 1.0], [0.0, 0.4, 2.0, 3.0]), axis=-1).reshape(-1, 2)
+    values = [np.array([0.8, 1.2, 0.9]), np.array([0.5, 1.5])]
+    kernel = lower(Anova(2, *values, rows))
+    pair, of_pair = kernel.parts(values)[2]
+    K = Gram(pair, [[0.3, 0.9]], of_pair).cross(rows)[0].reshape(4, 3)
+    np.testing.assert_allclose(K.sum(axis=0), 0.0, atol=1e-14)
+    np.testing.assert_allclose(K.sum(axis=1), 0.0, atol=1e-14)
+
+
+def test_parts_come_in_the_order_of_the_variances():
+    rows = RNG.normal(size=(15, 3))
+    cov_func = Anova(3, np.ones(5), np.ones(3), rows, pairs=[(2, 0), (0, 1)])
+    assert cov_func.terms == ((0,), (1,), (2,), (0, 2), (0, 1))
+    values = [np.arange(1.0, 6.0), np.array([0.5, 0.7, 0.9])]
+    kernel = lower(cov_func)
+    parts = [Gram(*(part, rows, of_part)).matrix for part, of_part in kernel.parts(values)]
+    for i, part in enumerate(parts):
+        alone = np.where(np.arange(5) == i, values[0], 0.0)
+        whole = Gram(kernel, rows, [alone, values[1]]).matrix
+        np.testing.assert_allclose(part, whole, rtol=1e-12, atol=1e-13)
+
+
+def test_a_constant_column_has_no_effect():
+    rows = np.column_stack([RNG.normal(size=20), np.full(20, 3.0)])
+    values = [np.array([1.0, 2.0, 3.0]), np.ones(2)]
+    parts = lower(Anova(2, *values, rows)).parts(values)
+    grams = [Gram(part, rows, of_part) for part, of_part in parts]
+    np.testing.assert_allclose(grams[1].matrix, 0.0, atol=1e-15)
+    np.testing.assert_allclose(grams[2].matrix, 0.0, atol=1e-15)
+    assert all(np.isfinite(g).all() for g in grams[2].pullback(np.ones((20, 20))))
+
+
+def test_no_rows():
+    kernel = lower(Anova(2, np.ones(3), np.ones(2), np.zeros((4, 2))))
+    K, pullback = kernel.matrix([np.ones(3), np.ones(2)], np.empty((0, 2)))
+    assert K.shape == (0, 0)
+    np.testing.assert_array_equal(pullback(K)[0], np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"base": "cosine"}, "unknown base 'cosine': choose one of expquad, matern12"),
+        ({"order": 3}, "order must be 2, or 1 without pairs, got order=3"),
+        ({"order": 1, "pairs": [(0, 1)]}, "order must be 2, or 1 without pairs"),
+        ({"pairs": [(0, 0)]}, "two different arguments out of 0 to 1"),
+        ({"pairs": [(0, 2)]}, "two different arguments out of 0 to 1"),
+        ({"pairs": [(0, 1), (1, 0)]}, "each pair once"),
+        ({"variances": [1.0, 1.0]}, r"variances must have one number for each of 3 term\(s\)"),
+        ({"variances": [1.0, -1.0, 1.0]}, "variances must not be negative, got -1"),
+        ({"ls": 1.0}, r"ls must have one number for each of 2 argument\(s\), got shape \(\)"),
+        ({"ls": [1.0, 0.0]}, "ls must be positive, got 0"),
+        ({"rows": np.ones(3)}, r"rows must be a matrix of data, got shape \(3,\)"),
+        ({"rows": np.ones((3, 1))}, "uses column 1"),
+    ],
+)
+def test_errors_say_what_to_do(change, message):
+    given = {"variances": np.ones(3), "ls": np.ones(2), "rows": np.ones((3, 2))}
+    with pytest.raises(ValueError, match=message):
+        Anova(2, **(given | change))
