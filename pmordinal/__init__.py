@@ -26,6 +26,7 @@ _HOME = {
     "thresholds": "model.thresholds",
     "Ordinal": "model.ordinal",
     "MarginalOrdinal": "model.marginal",
+    "formula_model": "model.formula_model",
     "gp_model": "model.factories",
     "fit": "inference.fit",
     "OrdinalFit": "results.fit",
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from pmordinal.inference.select_features import select_features
     from pmordinal.links import LINKS
     from pmordinal.model.factories import gp_model, linear_model
+    from pmordinal.model.formula_model import formula_model
     from pmordinal.model.latent.factory import latent_model
     from pmordinal.model.marginal import MarginalOrdinal
     from pmordinal.model.ordinal import Ordinal

@@ -123,7 +123,8 @@ class SumKernel(Combination, AddingKernel):
         parts, numbers = self._split(values)
         constants = [ConstantKernel(number) for number in self.numbers]
         of_numbers = [[value] for value in numbers]
-        return list(zip((*self.kernels, *constants), (*parts, *of_numbers), strict=True))
+        terms = zip((*self.kernels, *constants), (*parts, *of_numbers), strict=True)
+        return [part for kernel, of_kernel in terms for part in kernel.parts(of_kernel)]
 
     def matrix(
         self, values: Sequence[Array], X: Array, Z: Array | None = None

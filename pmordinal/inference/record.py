@@ -41,5 +41,6 @@ def record(landscape: Landscape, run: Run, status: FitStatus) -> OrdinalFit:
         features=problem.features,
         unlabeled=problem.unlabeled,
         index=np.asarray(model.coords.get("obs", np.arange(posterior.y.size))),
+        model_terms=problem.terms,
         optimum=(landscape, run.x),
     )

@@ -9,6 +9,7 @@ from pmordinal.data import design as design_of
 from pmordinal.data import groups
 from pmordinal.data.labels import Labels
 from pmordinal.engines import Engine, get_engine
+from pmordinal.gram import check_columns
 from pmordinal.links import Link
 from pmordinal.model.compile import SmallModel
 from pmordinal.model.label_scales import NAME as SCALES
@@ -136,6 +137,7 @@ def gp_model(
         total = pt.sqrt(amplitude**2 + noise**2)
         unit = 1.0 if engine.in_label_units else noise
         thresholds = threshold_variable(thresholds, labels.n_classes, total, link, unit)
+        check_columns(cov, names)
         gp = MarginalOrdinal(cov, engine, link)
         gp.observe("y", design, thresholds, noise, objective=objective, start=begin, dims="obs")
         if is_own(cov_func):

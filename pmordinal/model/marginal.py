@@ -14,6 +14,7 @@ from pmordinal.checks import got, one_of
 from pmordinal.data import design as design_of
 from pmordinal.data.design import Design
 from pmordinal.data.features import Features
+from pmordinal.data.terms import Term
 from pmordinal.engines import Engine, get_engine
 from pmordinal.gram import Kernel, check_columns, lower
 from pmordinal.links import Link, get_link
@@ -117,6 +118,7 @@ class MarginalOrdinal:
             The observed variable, class codes of the labelled rows.
         """
         design = design_of.read(X, y, categories, unlabeled=unlabeled, features=features)
+        check_columns(self.cov_func, design.features.names)
         return self.observe(
             name, design, thresholds, noise, objective=objective, start=start, **kwargs
         )
@@ -130,10 +132,13 @@ class MarginalOrdinal:
         *,
         objective: str | None = None,
         start: dict | None = None,
+        terms: tuple[Term, ...] = (),
         **kwargs,
     ):
-        """Add the labels of a design as an observed variable; see `marginal_likelihood`."""
-        check_columns(self.cov_func, design.features.names)
+        """Add the labels of a design as an observed variable; see `marginal_likelihood`.
+
+        `terms` names the parts of the covariance, in their order.
+        """
         labels = design.labels
         thresholds = pt.cast(increasing_tensor("thresholds", thresholds), "float64")
         noise = pt.cast(positive_tensor("noise", noise), "float64")
@@ -164,6 +169,7 @@ class MarginalOrdinal:
             unlabeled=design.unlabeled,
             scale_is_free=_scale_is_free(kernel, thresholds, noise),
             start=begin | (start or {}),
+            terms=terms,
         )
         return _observed(name, problem, thresholds, noise, **kwargs)
 

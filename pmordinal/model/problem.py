@@ -8,6 +8,7 @@ import numpy as np
 
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels
+from pmordinal.data.terms import Term
 from pmordinal.engines import Engine
 from pmordinal.engines.objectives import OBJECTIVES
 from pmordinal.gram import Gram, Kernel
@@ -41,6 +42,8 @@ class Problem:
         Whether amplitude, noise and thresholds are all free: their common scale is fixed by priors only.
     start : mapping of str to ndarray
         Where to start optimising, by the names of the model's variables.
+    terms : tuple of Term
+        Names of the parts of the covariance, if it has some.
     is_optimised : bool
         Whether the objective is for an optimiser, rather than for a sampler.
     found : Found
@@ -57,6 +60,7 @@ class Problem:
     unlabeled: np.ndarray
     scale_is_free: bool = False
     start: Mapping[str, np.ndarray] = field(default_factory=dict)
+    terms: tuple[Term, ...] = ()
     is_optimised: bool = False
     found: Found = field(default_factory=Found, repr=False)
 

@@ -99,7 +99,8 @@ class Builder:
         given = self.priors.get(written.name, {})
         if not isinstance(given, Mapping):
             raise TypeError(
-                f"priors[{written.name!r}] must map hyperparameters to numbers or distributions, got {checks.got(given)}"
+                f"priors[{written.name!r}] must map hyperparameters to numbers or distributions, got "
+                f"{checks.got(given)}"
             )
         for key in given:
             checks.one_of(f"priors[{written.name!r}]", key, PARAMETERS[kind])
@@ -183,7 +184,7 @@ class Builder:
             start[name] = np.full(size, np.exp(widths[key][0]))
         vector = pt.concatenate(parts)
         cov = Anova(self.d, vector, scale, self.rows, order=order, pairs=pairs, active_dims=columns)
-        read = [(name,) for name in written.columns]
+        read: list[tuple[str, ...]] = [(name,) for name in written.columns]
         read += [(written.columns[i], written.columns[j]) for i, j in pairs]
         terms = tuple(Term(name, "smooth", c) for name, c in zip(names, read, strict=True))
         return Built(terms, cov, pt.sum(vector), start)

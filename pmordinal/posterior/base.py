@@ -1,14 +1,14 @@
 """The base class `Posterior` of what engines return, and small classes that go with it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
 
-from pmordinal.gram import Gram
+from pmordinal.gram import Gram, Kernel
 from pmordinal.likelihood import OrdinalLikelihood
 
 
@@ -192,9 +192,28 @@ class Posterior(ABC):
         -------
         mean, variance : ndarray, shape (m,)
         """
-        k = self.support_gram.cross(Xnew)
+        return self.part(self.gram.kernel, self.gram.values, Xnew)
+
+    def part(
+        self, kernel: Kernel, values: Sequence[np.ndarray], Xnew: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and variance at new rows of one term of f, all others being in the model too.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            Covariance of the term: one of the kernel's `parts`.
+        values : sequence of ndarray
+            Its parameters.
+        Xnew : ndarray, shape (m, d)
+
+        Returns
+        -------
+        mean, variance : ndarray, shape (m,)
+        """
+        k = kernel.matrix(values, self.support_gram.X, Xnew)[0]
         v = self.explain(k)
-        prior = self.gram.cross_diagonal(Xnew)
+        prior = kernel.diagonal(values, Xnew)[0]
         return k.T @ self.alpha, np.maximum(prior - (v * v).sum(0), 0.0)
 
     def probabilities(self, Xnew: np.ndarray | None = None) -> np.ndarray:

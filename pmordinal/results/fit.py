@@ -13,6 +13,7 @@ from pmordinal.checks import one_of
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels
 from pmordinal.data.rows import row_names
+from pmordinal.data.terms import Term
 from pmordinal.posterior import Posterior
 from pmordinal.results.decisions import KINDS, present
 from pmordinal.results.summary import further
@@ -79,6 +80,8 @@ class OrdinalFit:
         Rows without a label.
     index : ndarray, shape (n,)
         Names of the labelled rows: numbers, times or text, see `pmordinal.data.rows.storable`.
+    model_terms : tuple of Term
+        Names of the terms, if the model has some; see `terms`.
     optimum : tuple, optional
         The objective and its optimum, for ``hyper="gaussian"``; None for a fit from a file or a pickle.
     """
@@ -94,6 +97,7 @@ class OrdinalFit:
     features: Features
     unlabeled: np.ndarray = field(repr=False)
     index: np.ndarray = field(repr=False)
+    model_terms: tuple[Term, ...] = ()
     optimum: "tuple[Surface, np.ndarray] | None" = field(default=None, repr=False)
 
     @property
@@ -189,6 +193,56 @@ class OrdinalFit:
         from pmordinal.results.effects import effects
 
         return effects(self, feature, kind, **options)
+
+    def terms(self, Xnew=None) -> xr.Dataset:
+        """Return the posterior of each term of the latent function on its own.
+
+        Parameters
+        ----------
+        Xnew : DataFrame or array_like, optional
+            Rows, in the units of the training table; default is the labelled rows.
+
+        Returns
+        -------
+        Dataset
+            ``mean`` and ``sd`` with the dimensions ``term`` and ``obs``. The terms compete: their
+            means add up to that of the latent function, their variances do not.
+        """
+        from pmordinal.results.terms import terms
+
+        return terms(self, Xnew)
+
+    def coefficients(self, ci_prob: float | None = None) -> pd.DataFrame:
+        """Return the effects of linear, factor and group terms, in the user's units.
+
+        Parameters
+        ----------
+        ci_prob : float, optional
+            Probability of the intervals; default is ArviZ's ``rcParams["stats.ci_prob"]``.
+
+        Returns
+        -------
+        DataFrame
+            ``term``, ``level``, ``mean``, ``sd``, ``lower``, ``upper``: the change of the latent function with
+            one unit of a number, or its value at a level. The effects of a factor's levels sum to
+            zero; those of groups are drawn around zero.
+        """
+        from pmordinal.results.terms import coefficients
+
+        return coefficients(self, ci_prob)
+
+    def variance_shares(self) -> pd.Series:
+        """Return how much of the variance over the labelled rows is due to each term, and to the noise.
+
+        Returns
+        -------
+        Series
+            Shares that add up to one. A term's variance is the posterior mean of its variance over
+            the rows.
+        """
+        from pmordinal.results.terms import variance_shares
+
+        return variance_shares(self)
 
     def to_datatree(self, draws: int = 1000, hyper: str = "point", seed=None) -> xr.DataTree:
         """Return draws from the posterior as an ArviZ ``DataTree``.

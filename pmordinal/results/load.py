@@ -10,6 +10,7 @@ from pytensor.tensor.variable import TensorConstant
 from pmordinal.data import files
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels
+from pmordinal.data.terms import Term
 from pmordinal.engines import ENGINES
 from pmordinal.gram import Gram, revive
 from pmordinal.likelihood import OrdinalLikelihood
@@ -106,6 +107,7 @@ def _rebuild(groups: dict[str, xr.Dataset]) -> OrdinalFit:
         features=Features.from_json(header["features"]),
         unlabeled=data["unlabeled"].values,
         index=data["obs"].values,
+        model_terms=tuple(map(Term.from_json, header.get("terms", ()))),
     )
     if "semisupervised" in groups:
         return SemiSupervisedFit.from_dataset(fit, groups["semisupervised"])

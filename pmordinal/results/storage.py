@@ -30,6 +30,7 @@ def save(fit: "OrdinalFit", path: str | Path) -> None:
         "kernel": posterior.gram.kernel.form(),
         "labels": fit.labels.to_json(),
         "features": fit.features.to_json(),
+        "terms": [term.to_json() for term in fit.model_terms],
         "link": posterior.likelihood.link.name,
         "engine": fit.engine,
         "objective": fit.objective,

@@ -11,6 +11,7 @@ an average over these draws of a quantity that is known given z:
 The only error is that of Monte Carlo; each estimate comes with its standard error.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
@@ -20,7 +21,7 @@ from scipy.special import logsumexp
 
 from pmordinal.engines.exact.box import Box, Proposals
 from pmordinal.engines.exact.truncated import uniforms
-from pmordinal.gram import Gram
+from pmordinal.gram import Gram, Kernel
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.posterior import Gradient, LatentDraws, MeasuredPosterior, Start
 
@@ -196,8 +197,13 @@ class ExactPosterior(MeasuredPosterior):
 
     def latent(self, Xnew: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the posterior mean and variance of f at new rows."""
-        means, variance = self._given_z(Xnew)
-        mean, spread = self._moments(means, variance)
+        return self.part(self.gram.kernel, self.gram.values, Xnew)
+
+    def part(
+        self, kernel: Kernel, values: Sequence[np.ndarray], Xnew: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and variance at new rows of one term of f; see `Posterior.part`."""
+        mean, spread = self._moments(*self._part_given_z(kernel, values, Xnew))
         return mean.value, spread.value
 
     def probabilities(self, Xnew: np.ndarray | None = None) -> np.ndarray:
@@ -219,9 +225,15 @@ class ExactPosterior(MeasuredPosterior):
         """Mean, shape (m, draws), and variance, shape (m,), of f at rows given each draw of z."""
         if Xnew is None:
             return self._means, self._conditional_variance
-        k = self.gram.cross(Xnew)
+        return self._part_given_z(self.gram.kernel, self.gram.values, Xnew)
+
+    def _part_given_z(
+        self, kernel: Kernel, values: Sequence[np.ndarray], Xnew: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Mean, shape (m, draws), and variance, shape (m,), of one term at rows given each draw of z."""
+        k = kernel.matrix(values, self.gram.X, Xnew)[0]
         v = self.explain(k)
-        variance = self.gram.cross_diagonal(Xnew) - (v * v).sum(0)
+        variance = kernel.diagonal(values, Xnew)[0] - (v * v).sum(0)
         return k.T @ self.alphas, np.maximum(variance, 0.0)
 
     def _moments(self, means: np.ndarray, variance: np.ndarray) -> tuple[Estimate, Estimate]:

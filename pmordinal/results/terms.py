@@ -1,0 +1,123 @@
+"""The terms of a fitted model: the posterior of each on its own, and the effects that it stands for.
+
+Terms compete for the same labels, so their posteriors depend on each other. That of one term is computed with all
+others in the model: E f_t = k_t α, and its covariance is what is left of the prior's when the labels are known.
+"""
+
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy.stats import norm
+
+from pmordinal.data.features import Features
+from pmordinal.data.rows import row_names
+from pmordinal.data.terms import WITH_COEFFICIENTS, Term
+from pmordinal.gram import Kernel
+from pmordinal.results.effects import interval_tails
+
+if TYPE_CHECKING:
+    from pmordinal.results.fit import OrdinalFit
+
+MOST_ROWS = 1000  # training rows over which variances are taken: enough for two digits
+
+
+def parts(fit: "OrdinalFit") -> list[tuple[Term, Kernel, Any]]:
+    """Return the terms of a fit with their kernels and hyperparameters.
+
+    A covariance that is a sum has terms too, named after their kind.
+    """
+    gram = fit.posterior.gram
+    kernels = gram.kernel.parts(gram.values)
+    terms = list(fit.model_terms)
+    if not terms:
+        kinds = [type(kernel).__name__.removesuffix("Kernel") for kernel, _ in kernels]
+        names = [f"{kind} {i + 1}" for i, kind in enumerate(kinds)]
+        terms = [Term(name, "smooth", fit.features.names) for name in names]
+    return [(term, *part) for term, part in zip(terms, kernels, strict=True)]
+
+
+def terms(fit: "OrdinalFit", Xnew: Any = None) -> xr.Dataset:
+    """Return mean and standard deviation of each term; see `OrdinalFit.terms`."""
+    if Xnew is None:
+        rows, index = fit.posterior.gram.X, fit.index
+    else:
+        rows = fit.features.transform(Xnew, name="Xnew")
+        index = row_names(Xnew, len(rows))
+    found = parts(fit)
+    moments = [fit.posterior.part(kernel, values, rows) for _, kernel, values in found]
+    means, variances = (np.stack(each) for each in zip(*moments, strict=True))
+    data = {"mean": (("term", "obs"), means), "sd": (("term", "obs"), np.sqrt(variances))}
+    return xr.Dataset(data, coords={"term": [term.name for term, *_ in found], "obs": index})
+
+
+def coefficients(fit: "OrdinalFit", ci_prob: float | None = None) -> pd.DataFrame:
+    """Return the effects of linear, factor and group terms; see `OrdinalFit.coefficients`."""
+    tails = norm.ppf(interval_tails(ci_prob))
+    tables = []
+    for term, kernel, values in parts(fit):
+        if term.kind not in WITH_COEFFICIENTS:
+            continue
+        rows, levels, unit = effect_rows(fit.features, term)
+        mean, variance = fit.posterior.part(kernel, values, rows)
+        mean, sd = mean / unit, np.sqrt(variance) / unit
+        bounds = {"lower": mean + tails[0] * sd, "upper": mean + tails[1] * sd}
+        tables.append(
+            pd.DataFrame({"term": term.name, "level": levels, "mean": mean, "sd": sd, **bounds})
+        )
+    if not tables:
+        raise ValueError(
+            "the model has no linear, factor or group terms: see fit.terms() and fit.effects(…), or say such terms "
+            "in pmo.formula_model"
+        )
+    return pd.concat(tables, ignore_index=True)
+
+
+def effect_rows(features: Features, term: Term) -> tuple[np.ndarray, list[str | None], float]:
+    """Return rows at which a term has its effects, the levels there, and the unit of the effects.
+
+    Columns of numbers are at one standard deviation, and the effect there, divided by the unit, is that of one unit of
+    the user's. Columns of levels are at each level in turn.
+    """
+    places = [features.names.index(name) for name in term.columns]
+    columns = {
+        j: column for j, column in zip(places, (features.columns[j] for j in places), strict=True)
+    }
+    unit = float(np.prod([features.scale[j] for j, c in columns.items() if c.levels is None]))
+    of_levels = {j: c.levels for j, c in columns.items() if c.levels is not None}
+    combinations = list(product(*(range(len(levels)) for levels in of_levels.values())))
+    rows = np.zeros((len(combinations), len(features.names)))
+    rows[:, [j for j in places if j not in of_levels]] = 1.0
+    for i, codes in enumerate(combinations):
+        rows[i, list(of_levels)] = codes
+    names: list[str | None] = [
+        ":".join(levels[k] for levels, k in zip(of_levels.values(), codes, strict=True)) or None
+        for codes in combinations
+    ]
+    return rows, names, unit
+
+
+def variance_shares(fit: "OrdinalFit") -> pd.Series:
+    """Return how much of the variance over the data is due to each term; see `OrdinalFit.variance_shares`."""
+    X = fit.posterior.gram.X
+    X = X[np.linspace(0, len(X) - 1, min(MOST_ROWS, len(X))).round().astype(int)]
+    found = {
+        term.name: _variance_over_rows(fit.posterior, kernel, values, X)
+        for term, kernel, values in parts(fit)
+    }
+    likelihood = fit.posterior.likelihood
+    found["noise"] = float(np.mean(likelihood.noise**2)) * likelihood.link.noise_sd**2
+    shares = pd.Series(found, name="share")
+    return shares / shares.sum()
+
+
+def _variance_over_rows(posterior, kernel: Kernel, values, X: np.ndarray) -> float:
+    """Return the posterior expectation of the variance of a term over rows."""
+    mean, variance = posterior.part(kernel, values, X)
+    k = kernel.matrix(values, posterior.support_gram.X, X)[0].mean(axis=1, keepdims=True)
+    v = posterior.explain(k)
+    # Var of the average over the rows: what all rows share is no variance over them.
+    shared = kernel.matrix(values, X, X)[0].mean() - float((v * v).sum())
+    return float(mean.var() + variance.mean() - max(shared, 0.0))
