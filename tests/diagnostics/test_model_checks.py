@@ -24,7 +24,7 @@ def fit(wine):
 
 @pytest.fixture(scope="module")
 def tree(fit):
-    return fit.to_datatree(draws=2000, seed=3)
+    return fit.to_datatree(draws=2000, seed=2)
 
 
 def truth(rng, link, n=2000, scale=1.0):

@@ -82,6 +82,15 @@ def test_a_raised_flag_ends_every_search(work):
     assert not pickle.loads(pickle.dumps(stop)).is_set()
 
 
+@pytest.fixture
+def interruptible():
+    """Let an interrupt raise KeyboardInterrupt, also in a process that was started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_the_threads_that_still_work():
     ended = threading.Event()
 
