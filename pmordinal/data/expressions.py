@@ -133,13 +133,10 @@ def _function(call: LazyCall, text: str) -> Any:
     )
 
 
-def check(text: str) -> None:
-    """Raise if an expression calls what it cannot."""
-    _check(parse(text), text)
-
-
-def _check(tree: Any, text: str) -> None:
+def check(tree: Any, text: str | None = None) -> None:
+    """Raise if an expression calls what it cannot; `text` is that of the whole."""
+    text = text_of(tree) if text is None else text
     if isinstance(tree, LazyCall) and not (tree.callee == LEVELS and len(tree.args) == 1):
         _function(tree, text)
     for child in getattr(tree, "args", ()):
-        _check(child, text)
+        check(child, text)

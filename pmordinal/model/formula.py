@@ -107,12 +107,12 @@ def read(formula: str) -> Formula:
             f"formula: the outcome must be a column of ordered labels, got {outcome.name!r}: make that column in the "
             "table first"
         )
-    right = formula.split("~", 1)[1]
-    if re.search(r"(^|\+)\s*1\s*(\+|-|$)", re.sub(r"\([^()]*\)", "", right)):
-        warn("formula: there is no intercept, the thresholds are it; the 1 has no effect")
     terms = [_term(t) for t in description.terms if not isinstance(t, Intercept)]
     if not terms:
         raise ValueError(f"formula {formula!r} has no terms: name at least one column")
+    right = formula.split("~", 1)[1]
+    if re.search(r"(^|\+)\s*1\s*(\+|-|$)", re.sub(r"\([^()]*\)", "", right)):
+        warn("formula: there is no intercept, the thresholds are it; the 1 has no effect")
     names = [term.name for term in terms]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
@@ -189,6 +189,5 @@ def _expression(tree: Any) -> str:
         )
     if not isinstance(tree, LazyCall):  # arithmetic, as in gp(x / 2)
         tree = LazyCall("I", [tree], {})
-    text = expressions.text_of(tree)
-    expressions.check(text)
-    return text
+    expressions.check(tree)
+    return expressions.text_of(tree)

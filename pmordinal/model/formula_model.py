@@ -16,15 +16,20 @@ from pmordinal.data.foreign import as_pandas
 from pmordinal.data.levels import show
 from pmordinal.engines import Engine, get_engine
 from pmordinal.errors import warn
+from pmordinal.gram import lower
 from pmordinal.links import Link, get_link
 from pmordinal.model import formula as formulas
 from pmordinal.model.compile import SmallModel
 from pmordinal.model.factories import threshold_variable
 from pmordinal.model.formula import OFFSET, Formula
+from pmordinal.model.latent.factory import measurements, process_values
+from pmordinal.model.latent.process_ops import Process
 from pmordinal.model.marginal import MarginalOrdinal
+from pmordinal.model.ordinal import Ordinal
 from pmordinal.model.terms import Builder
 
 NA = ("refuse", "drop")
+SAMPLING = ("marginal", "full")
 
 
 def formula_model(
@@ -38,6 +43,7 @@ def formula_model(
     thresholds=None,
     objective: str | None = None,
     na: str = "refuse",
+    sampling: str = "marginal",
 ) -> pm.Model:
     """Return a PyMC model of ordinal labels from a formula; its terms are integrated out by an engine.
 
@@ -63,6 +69,10 @@ def formula_model(
         What stands for the log probability of the labels; default is the engine's evidence.
     na : {"refuse", "drop"}
         What to do with rows in which a predictor is missing.
+    sampling : {"marginal", "full"}
+        ``"marginal"``: an engine integrates the terms out, for `fit` and for ``pm.sample`` of the
+        hyperparameters. ``"full"``: nothing is integrated out or approximated; ``f``, the sum of the
+        terms at the labelled rows, is in the model, for ``pm.sample``.
 
     Returns
     -------
@@ -94,6 +104,9 @@ def formula_model(
     ['1|judge_sd', 'thresholds']
     """
     checks.one_of("na", na, NA)
+    checks.one_of("sampling", sampling, SAMPLING)
+    if sampling == "full" and not (engine is None and objective is None):
+        raise ValueError("engine and objective belong to sampling='marginal'")
     written, table = _read(formula, data)
     table, left_out = term_columns.without_missing(table, written.variables, na)
     if left_out:
@@ -107,14 +120,15 @@ def formula_model(
         raise ValueError(
             f"engine {engine.name!r} regresses on the labels: formula_model has no such form"
         )
-    _check_collinear(written, design)
     priors = _checked_priors(priors, written)
-    model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else SmallModel()
+    new = SmallModel if sampling == "marginal" else pm.Model
+    model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else new()
     with model:
         model.add_coords(design.coords)
         present = frozenset(frozenset(t.columns) for t in written.terms if not (t.groups or t.call))
         builder = Builder(features, design.X, link.noise_sd, priors, present | {frozenset()})
         built = [builder.build(term) for term in written.terms if term.call != OFFSET]
+        _check_collinear(written, design)
         cov = built[0].cov
         for other in built[1:]:
             cov = cov + other.cov
@@ -122,6 +136,12 @@ def formula_model(
         begin = {key: value for term in built for key, value in term.start.items()}
         begin["thresholds"] = _first_thresholds(design.labels, link)
         thresholds = threshold_variable(thresholds, design.labels.n_classes, total, link)
+        if sampling == "full":
+            measured = measurements(design.labels, link, thresholds, 1.0, total)
+            process = Process(lower(cov), design.X, features, design.labels, link)
+            f = pm.Deterministic("f", process_values(process, *measured), dims="obs")
+            Ordinal("y", f, thresholds, link=link, observed=design.y, dims="obs")
+            return model
         gp = MarginalOrdinal(cov, engine, link)
         names = tuple(name for term in built for name in term.terms)
         gp.observe(

@@ -116,20 +116,20 @@ def latent_model(
         noise = models.noise_variable(noise)
         total = pt.sqrt(amplitude**2 + noise**2)
         centre, b = models.row_thresholds(thresholds, labels, total, link, thresholds_by, members)
-        measured = _measurements(labels, link, centre, noise, total)
+        measured = measurements(labels, link, centre, noise, total)
         if approx == "hsgp":
             gp, phi, root = _basis(cov, design.X, features.names, m, c)
             basis = Basis(gp, phi, design.X, features, labels, link)
             f = _basis_values(basis, root, *measured)
         else:
             process = Process(lower(cov), design.X, features, labels, link)
-            f = _process_values(process, *measured)
+            f = process_values(process, *measured)
         f = pm.Deterministic("f", f, dims="obs")
         Ordinal("y", f, b, noise, link=link, observed=design.y, dims="obs")
     return model
 
 
-def _measurements(labels: Labels, link: Link, thresholds, noise, total):
+def measurements(labels: Labels, link: Link, thresholds, noise, total):
     """Return the centre of each class, and the precision of a label as a measurement of f there."""
     p = (labels.counts + 1.0) / (labels.counts.sum() + labels.n_classes)
     t = norm.ppf(np.cumsum(p)[:-1])
@@ -141,7 +141,7 @@ def _measurements(labels: Labels, link: Link, thresholds, noise, total):
     return pt.cast(centres, "float64"), pt.cast(w, "float64")
 
 
-def _process_values(problem: Process, centres, w):
+def process_values(problem: Process, centres, w):
     """Add the whitened coordinates of the process to the model; return f at the rows."""
     spectrum = Spectrum(problem).make_node(*problem.kernel.parameters).outputs
     parameters = [centres, w, *spectrum]

@@ -1,0 +1,88 @@
+"""Formulas are taken apart into terms; what cannot be meant is refused in plain words."""
+
+import numpy as np
+import pytest
+
+from pmordinal.data import expressions
+from pmordinal.model.formula import read
+
+
+def names(formula):
+    return [term.name for term in read(formula).terms]
+
+
+@pytest.mark.parametrize(
+    ("right", "expected"),
+    [
+        ("x + f", ["x", "f"]),
+        ("x * f", ["x", "f", "x:f"]),
+        ("(x + z)**2", ["x", "z", "x:z"]),
+        ("0 + x", ["x"]),
+        ("x - 1", ["x"]),
+        ("(1 | g)", ["1|g"]),
+        ("(x | g)", ["1|g", "x|g"]),
+        ("(0 + x | g)", ["x|g"]),
+        ("(1 | g/h)", ["1|g", "1|g:h"]),
+        ("gp(x, z, cov='matern52')", ["gp(x, z, cov='matern52')"]),
+        ("gp(x, by=f)", ["gp(x, by=f)"]),
+        ("(gp(x) | g)", ["1|g", "gp(x)|g"]),
+        ("np.log(x) + C(k) + I(x**2)", ["np.log(x)", "C(k)", "I(x ** 2)"]),
+        ("anova(x, z, order=1)", ["anova(x, z, order=1)"]),
+        ("`a b` + (1 | `c d`)", ["a b", "1|c d"]),
+    ],
+)
+def test_what_users_of_bambi_type(right, expected):
+    assert names(f"y ~ {right}") == expected
+
+
+@pytest.mark.parametrize(
+    ("formula", "message"),
+    [
+        ("y ~ 1", "has no terms"),
+        ("y ~ x +", "cannot be read"),
+        ("x", "has no outcome"),
+        ("log(y) ~ x", "outcome must be a column"),
+        ("y['a'] ~ x", "outcome must be a column"),
+        ("y ~ x:gp(z)", r"gp\(x, by=f\)"),
+        ("y ~ gp()", "has no columns"),
+        ("y ~ gp(x, x)", "a column twice"),
+        ("y ~ gp(gp(x))", "inside of another"),
+        ("y ~ gp(x, ls=1)", "'cov', 'by'"),
+        ("y ~ gp(x, cov=z)", "must be a text or a number"),
+        ("y ~ scale(x)", "standardised anyway"),
+        ("y ~ bs(x)", "make a column of it"),
+        ("y ~ os.system(x)", "make a column of it"),
+        ("y ~ (anova(x, z) | g)", "left of a"),
+        ("y ~ `np.log(x)`", "rename it"),
+    ],
+)
+def test_what_cannot_be_read(formula, message):
+    with pytest.raises(ValueError, match=message):
+        read(formula)
+
+
+def test_a_formula_is_a_text():
+    with pytest.raises(TypeError, match="formula must be a text"):
+        read(["y", "x"])
+
+
+@pytest.mark.parametrize("formula", ["y ~ 1 + x", "y ~ x + 1", "y~1+(x|g)"])
+def test_an_intercept_is_mentioned(formula):
+    with pytest.warns(UserWarning, match="thresholds are it"):
+        assert read(formula).terms
+
+
+@pytest.mark.parametrize("formula", ["y ~ x + (1 | g)", "y ~ 0 + x", "y ~ x11", "y ~ I(x + 1)"])
+def test_nothing_is_said_where_none_is_asked_for(formula):
+    assert read(formula).terms  # warnings are errors
+
+
+@pytest.mark.parametrize(
+    "text", ["np.log((a + 1) * b)", "I(a - (b - 1))", "I(-a)", "np.sqrt(a / b) ", "I(a ** 2 / b)"]
+)
+def test_an_expression_survives_its_text(text):
+    columns = {"a": np.array([2.0, 3.0]), "b": np.array([4.0, 5.0])}
+    tree = expressions.parse(text.strip())
+    again = expressions.text_of(tree)
+    expected = eval(text, {"np": np, "I": lambda x: x, **columns})
+    np.testing.assert_array_equal(expressions.evaluate(again, columns), expected)
