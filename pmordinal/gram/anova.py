@@ -53,7 +53,7 @@ class Anova(cov.Covariance):
     ls : tensor_like, shape (number of arguments,)
         Length-scale of each argument.
     rows : array_like, shape (N, input_dim)
-        The data, in the units of X.
+        The data, in the units in which the covariance reads X: standardised if the model standardises it.
     order : {2, 1}
         With 1 there are no pairs.
     pairs : sequence of (int, int), optional
