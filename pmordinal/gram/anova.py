@@ -29,7 +29,6 @@ from pmordinal.gram.centred import (
     BASES,
     Means,
     add_derivatives,
-    add_slope_sums,
     add_terms,
     row_weights,
     write_kernels,
@@ -53,7 +52,7 @@ class Anova(cov.Covariance):
     ls : tensor_like, shape (number of arguments,)
         Length-scale of each argument.
     rows : array_like, shape (N, input_dim)
-        The data, in the units of X.
+        The data, in the units in which the covariance reads X: standardised if the model standardises it.
     order : {2, 1}
         With 1 there are no pairs.
     pairs : sequence of (int, int), optional
@@ -231,15 +230,17 @@ class AnovaKernel(AddingKernel):
         mains[self._arguments] = variances[self._mains]
         return mains, self._first, self._second, variances[self._pairs]
 
-    def _joined(self, values: Sequence[Array], by: "_Sums") -> list[Array]:
+    def _joined(self, values: Sequence[Array], by: tuple[Array, Array, Array]) -> list[Array]:
+        """Return the derivatives in the parameters, of those in the variances of arguments and pairs and in log ls."""
         variances, ls = values
         by_variances = np.empty(variances.shape)
-        by_variances[self._mains] = by.mains[self._arguments]
-        by_variances[self._pairs] = by.pairs
-        return [by_variances, by.ls / ls]
+        by_variances[self._mains] = by[0][self._arguments]
+        by_variances[self._pairs] = by[1]
+        return [by_variances, by[2] / ls]
 
-    def _sums(self) -> "_Sums":
-        return _Sums(len(self.means.rows), len(self._pairs))
+    def _sums(self) -> tuple[Array, Array, Array]:
+        d = len(self.means.rows)
+        return np.zeros(d), np.zeros(len(self._pairs)), np.zeros(d)
 
     def add_to(self, K: Array, values: Sequence[Array], X: Array, scale: float) -> Pullback:
         """Add scale · K(X) to the lower triangle of `K`; return its pullback, that in `scale` last."""
@@ -270,23 +271,16 @@ class AnovaKernel(AddingKernel):
             add_terms(k, m[:, block], m[:, below], M, *terms, scale, K.T[block, below])
 
         def pullback(dK: Array) -> list[Array]:
-            by = self._sums()
-            if is_data:
-                slope = np.zeros((d, n))
-                for block, below, k in parts:
-                    sides = m[:, block], m[:, below]
-                    add_slope_sums(code, u[:, block], u[:, below], k, *sides, M, block.start, slope)
-                slope /= n
-                total = slope.mean(axis=1)
-            else:
-                slope, total = dm, dM
-            both = np.stack([m, slope])
+            by, through = self._sums(), np.zeros((d, n))
+            sums = np.zeros((d, n if is_data else 0))
             for block, below, k in parts:
                 W = np.empty(k.shape[1:])
                 row_weights(dK, block.start, W)
-                sides = both[:, :, block], both[:, :, below]
-                at = W, u[:, block], u[:, below], k
-                add_derivatives(code, *at, *sides, M, total, *terms, by.mains, by.pairs, by.ls)
+                at = W, u[:, block], u[:, below], k, m[:, block], m[:, below], M, terms, by
+                add_derivatives(code, *at, through[:, block], through[:, below], sums[:, below])
+            slope, total = (sums / n, sums.mean(axis=1) / n) if is_data else (dm, dM)
+            by_M = 0.5 * np.einsum("ij,ij->i", m, through)
+            by[2][:] += by_M * total / M**2 - np.einsum("ij,ij->i", slope, through) / M
             by_variances, by_ls = self._joined(values, by)
             return [scale * by_variances, scale * by_ls, np.asarray(by_variances @ variances)]
 
@@ -306,13 +300,13 @@ class AnovaKernel(AddingKernel):
             BASES.index(self.base),
             self._split(variances),
         )
-        at_x, at_z = (np.stack(self.means.at(columns, ls)) for columns in (x, z))
+        (m_x, dm_x), (m_z, dm_z) = self.means.at(x, ls), self.means.at(z, ls)
         M, dM = self.means.total(ls)
 
         def evaluate(block: slice, out: Array) -> Array:
             k = np.empty((len(x), block.stop - block.start, len(X)))
             write_kernels(self.base, v[:, block], u, k)
-            add_terms(k, at_z[0][:, block], at_x[0], M, *terms, 1.0, out)
+            add_terms(k, m_z[:, block], m_x, M, *terms, 1.0, out)
             return k
 
         K = np.zeros((len(Z), len(X)))
@@ -320,12 +314,16 @@ class AnovaKernel(AddingKernel):
             evaluate(block, K[block])
 
         def pullback(dK: Array) -> list[Array]:
-            by = self._sums()
+            by, none = self._sums(), np.zeros((len(x), 0))
+            through_x, through_z = np.zeros(x.shape), np.zeros(z.shape)
             for block in blocks(len(Z)):
                 W = np.array(dK.T[block])
                 k = evaluate(block, np.empty(W.shape))
-                at = W, v[:, block], u, k, at_z[:, :, block], at_x
-                add_derivatives(code, *at, M, dM, *terms, by.mains, by.pairs, by.ls)
+                at = W, v[:, block], u, k, m_z[:, block], m_x, M, terms, by
+                add_derivatives(code, *at, through_z[:, block], through_x, none)
+            by[2][:] += np.einsum("ij,ij->i", m_z, through_z) * dM / M**2
+            for slope, through in ((dm_x, through_x), (dm_z, through_z)):
+                by[2][:] -= np.einsum("ij,ij->i", slope, through) / M
             return self._joined(values, by)
 
         return K.T, pullback
@@ -342,25 +340,16 @@ class AnovaKernel(AddingKernel):
         products = k[first] * k[second]
 
         def pullback(dk: Array) -> list[Array]:
-            by = self._sums()
             weight = np.repeat(mains[:, None], len(X), axis=1)
             np.add.at(weight, first, pairs[:, None] * k[second])
             np.add.at(weight, second, pairs[:, None] * k[first])
-            by.mains, by.pairs, by.ls = k @ dk, products @ dk, (weight * slope) @ dk
-            return self._joined(values, by)
+            return self._joined(values, (k @ dk, products @ dk, (weight * slope) @ dk))
 
         return mains @ k + pairs @ products, pullback
 
     def copy_diagonal(self, values: Sequence[Array], X: Array) -> Array:
         """Return the diagonal: there is no white noise."""
         return self.diagonal(values, X)[0]
-
-
-class _Sums:
-    """Derivatives in the variances of arguments and pairs and, times ls, in the length-scales."""
-
-    def __init__(self, d: int, n_pairs: int) -> None:
-        self.mains, self.pairs, self.ls = np.zeros(d), np.zeros(n_pairs), np.zeros(d)
 
 
 def _build(cov_func: Any, lower: Lower) -> Kernel | None:

@@ -18,40 +18,28 @@ type Array = NDArray[np.float64]
 BASES = ("expquad", "matern12", "matern32", "matern52")
 
 
-def _expquad(U: Array) -> None:
-    U *= U
-    U *= -0.5
-    np.exp(U, out=U)
+def _decay(H: Array) -> None:
+    np.exp(H, out=H)
 
 
-def _matern12(U: Array) -> None:
-    np.abs(U, out=U)
-    np.negative(U, out=U)
-    np.exp(U, out=U)
+def _matern32(t: Array) -> None:
+    decay = np.exp(-t)
+    t += 1.0
+    t *= decay
 
 
-def _matern32(U: Array) -> None:
-    np.abs(U, out=U)
-    U *= np.sqrt(3.0)
-    decay = np.exp(-U)
-    U += 1.0
-    U *= decay
-
-
-def _matern52(U: Array) -> None:
-    np.abs(U, out=U)
-    U *= np.sqrt(5.0)
-    decay = np.exp(-U)
-    square = U * U
+def _matern52(t: Array) -> None:
+    decay = np.exp(-t)
+    square = t * t
     square /= 3.0
-    U += 1.0
-    U += square
-    U *= decay
+    t += 1.0
+    t += square
+    t *= decay
 
 
 _PROFILES: dict[str, Callable[[Array], None]] = {
-    "expquad": _expquad,
-    "matern12": _matern12,
+    "expquad": _decay,
+    "matern12": _decay,
     "matern32": _matern32,
     "matern52": _matern52,
 }
@@ -59,10 +47,9 @@ _PROFILES: dict[str, Callable[[Array], None]] = {
 
 def write_kernels(base: str, u: Array, v: Array, out: Array) -> None:
     """Write k between all u and v, columns in units of their length-scales, shapes (d, n), (d, m), (d, n, m)."""
-    profile = _PROFILES[base]
     for own, other, k in zip(u, v, out, strict=True):
-        np.subtract(own[:, None], other, out=k)
-        profile(k)
+        _write_distances(BASES.index(base), own, other, k)
+        _PROFILES[base](k)
 
 
 class Means:
@@ -120,6 +107,20 @@ class Means:
             write_slopes(BASES.index(self.base), u, nodes, k[0])
             dm[block] = k[0] @ weights
         return m, dm
+
+
+@njit(cache=True, nogil=True)
+def _write_distances(base, u, v, out):
+    """Write of which the profile is a function: −½ r², −r, or √3 r and √5 r."""
+    factor = -1.0 if base == 1 else np.sqrt(3.0) if base == 2 else np.sqrt(5.0)
+    for i in range(u.size):
+        own, row = u[i], out[i]
+        if base == 0:
+            for j in range(v.size):
+                row[j] = -0.5 * (own - v[j]) ** 2
+        else:
+            for j in range(v.size):
+                row[j] = factor * abs(own - v[j])
 
 
 @njit(cache=True, nogil=True)
@@ -188,38 +189,36 @@ def row_weights(dK, start, out):
             out[i, j] = 2.0 * dK[start + j, start + i]
 
 
-@njit(cache=True, nogil=True)
-def add_slope_sums(base, u, v, k, m_rows, m_columns, M, start, out):
-    """Add the sums over rows of a symmetric matrix of slopes, given its lower triangle from `start` on."""
-    d, n, m = k.shape
-    row, slope = np.empty(m), np.empty(m)
-    for a in range(d):
-        for i in range(n):
-            t = m_rows[a, i] / M[a]
-            for j in range(i + 1, m):
-                row[j] = k[a, i, j] + t * m_columns[a, j]
-            _slopes(base, u[a, i], v[a, i + 1 :], row[i + 1 :], slope[i + 1 :])
-            total = 0.0
-            for j in range(i + 1, m):
-                out[a, start + j] += slope[j]
-                total += slope[j]
-            out[a, start + i] += total
-
-
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def add_derivatives(
-    base, W, u, v, k, rows, columns, M, dM, mains, first, second, pairs, by_mains, by_pairs, by_ls
-):
-    """Add the derivatives of Σ W ∘ terms in the variances and, times ls, in the length-scales.
+def add_derivatives(base, W, u, v, k, m_rows, m_columns, M, terms, by, at_rows, at_columns, sums):
+    """Add the derivatives of Σ W ∘ terms, those through the means apart.
 
-    `k` has its means taken out; `rows` and `columns` hold these and their slopes, shape (2, d, ·).
+    Parameters
+    ----------
+    base : int
+    W : array, shape (n, m)
+    u, v : array, shape (d, n), (d, m)
+        Rows and columns in units of their length-scales.
+    k : array, shape (d, n, m)
+        Kernels, with their means taken out.
+    m_rows, m_columns, M : array
+    terms : tuple
+        Variances of arguments, arguments of pairs, and variances of pairs.
+    by : tuple
+        Derivatives in the variances of arguments and pairs and, times ls, in the length-scales.
+    at_rows, at_columns : array, shape (d, n), (d, m)
+        For G the derivative in k, G m(columns) and Gᵀ m(rows), through which the means matter.
+    sums : array, shape (d, m) or (d, 0)
+        Sums over rows of the slopes of a symmetric k of which pairs i < j are met.
     """
+    mains, first, second, pairs = terms
+    by_mains, by_pairs, by_ls = by
     d, n, m = k.shape
     whole, slope, weight = np.empty(m), np.empty(m), np.empty(m)
     for i in range(n):
         w = W[i]
         for a in range(d):
-            own, m_columns, dm_columns = k[a, i], columns[0, a], columns[1, a]
+            own, mean = k[a, i], m_columns[a]
             weight[:] = mains[a]
             for q in range(first.size):
                 if first[q] == a or second[q] == a:
@@ -231,16 +230,25 @@ def add_derivatives(
                         for j in range(m):
                             total += w[j] * own[j] * other[j]
                         by_pairs[q] += total
-            t, dt = rows[0, a, i] / M[a], rows[1, a, i] / M[a]
-            fall = t * dM[a] / M[a] - dt  # slope of −m(x) / M
+            t = m_rows[a, i] / M[a]
             total = 0.0
             for j in range(m):
                 total += w[j] * own[j]
-                whole[j] = own[j] + t * m_columns[j]
+                whole[j] = own[j] + t * mean[j]
             by_mains[a] += total
             _slopes(base, u[a, i], v[a], whole, slope)
-            total = 0.0
+            total, through = 0.0, 0.0
+            to = at_columns[a]
             for j in range(m):
-                change = slope[j] + fall * m_columns[j] - t * dm_columns[j]
-                total += w[j] * weight[j] * change
+                G = w[j] * weight[j]
+                total += G * slope[j]
+                through += G * mean[j]
+                to[j] += G * m_rows[a, i]
             by_ls[a] += total
+            at_rows[a, i] += through
+            if sums.shape[1]:
+                to, total = sums[a], 0.0
+                for j in range(i + 1, m):
+                    to[j] += slope[j]
+                    total += slope[j]
+                to[i] += total

@@ -67,3 +67,13 @@ def test_single_precision_is_for_site_precisions_it_can_hold(largest, single):
     """Dividing by the roots of next to no precision leaves the range of single numbers."""
     W = largest * np.array([1.0, 1e-12])
     assert linalg.is_well_conditioned(np.eye(2), W) is single
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("columns", [0, 1, 3])
+def test_symmetric_product_reads_the_lower_triangle(order, columns):
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(6, 6)), rng.normal(size=(6, columns))
+    A += A.T
+    rubbish = np.array(np.where(np.tri(6, dtype=bool), A, np.nan), order=order)
+    np.testing.assert_allclose(linalg.symm(rubbish, B), A @ B, rtol=1e-13, atol=1e-13)
