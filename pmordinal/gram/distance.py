@@ -12,8 +12,10 @@ from pmordinal.gram.pairs import (
     add_rows,
     augmented,
     blocks,
-    half_distances,
-    spread,
+    get_pairs,
+    move_pairs,
+    pair_distances,
+    put_pairs,
     take_pairs,
     triangle,
 )
@@ -185,21 +187,18 @@ class DistanceKernel(Kernel):
     ) -> Callable[[Array], tuple[Array, list[float], float]]:
         """Do the same for few rows and features by loops over pairs, which are faster then."""
         n = len(phi)
-        columns, k = phi.T.copy(), np.empty((n, n))
-        auxiliary = np.empty((n, n)) if self.keeps_auxiliary else None
-        half_distances(columns, k)
+        columns, k = phi.T.copy(), np.empty(n * (n - 1) // 2)
+        auxiliary = np.empty(k.size) if self.keeps_auxiliary else None
+        pair_distances(columns, k)
         self.profile(k, auxiliary, own)
-        if add:
-            add_rows(scale, k, K.T)
-        else:
-            np.multiply(scale, k, out=K.T)
+        put_pairs(scale, k, K, add)
 
         def pullback(dK: Array) -> tuple[Array, list[float], float]:
-            S, dphi = np.empty((n, n)), np.zeros(columns.shape)
-            by_scale = dK.trace() + 2.0 * take_pairs(dK, 0, k, S)
+            S, dphi = np.empty(k.size), np.zeros(columns.shape)
+            by_scale = dK.trace() + 2.0 * get_pairs(dK, k, S)
             total = [2.0 * g for g in self.own_derivatives(S, k, auxiliary, own)] if own else []
             self.slope(S, k, auxiliary, own)
-            spread(S, columns, dphi)
+            move_pairs(S, columns, dphi)
             return dphi.T, total, by_scale
 
         return pullback

@@ -63,30 +63,59 @@ def take_pairs(dK, first, k, S):
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def half_distances(columns, H):
-    """Write −½‖φ_i − φ_j‖² to H for all pairs of rows, given φ transposed."""
-    n = columns.shape[1]
+def pair_distances(columns, H):
+    """Write −½‖φ_i − φ_j‖² to the vector H, one pair i < j after the other, given φ transposed."""
+    n, start = columns.shape[1], 0
     for i in range(n):
-        for j in range(n):
-            H[i, j] = 0.0
+        to = H[start : start + n - 1 - i]
+        to[:] = 0.0
         for k in range(columns.shape[0]):
-            own = columns[k, i]
-            for j in range(n):
-                H[i, j] -= 0.5 * (own - columns[k, j]) ** 2
+            own, others = columns[k, i], columns[k, i + 1 :]
+            for j in range(to.size):
+                to[j] -= 0.5 * (own - others[j]) ** 2
+        start += to.size
+
+
+@njit(cache=True, nogil=True)
+def put_pairs(scale, k, K, is_added):
+    """Write scale · k, or add it, to the lower triangle of K; k is a vector of pairs, and one on the diagonal."""
+    start = 0
+    for i in range(K.shape[0]):
+        below = K[i + 1 :, i]
+        K[i, i] = K[i, i] + scale if is_added else scale
+        for j in range(below.size):
+            value = scale * k[start + j]
+            below[j] = below[j] + value if is_added else value
+        start += below.size
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def spread(S, columns, out):
+def get_pairs(dK, k, S):
+    """Write the lower triangle of dK to S, one pair after the other; return Σ S ∘ k."""
+    start, total = 0, 0.0
+    for i in range(dK.shape[0]):
+        below, weights, to = dK[i + 1 :, i], k[start:], S[start:]
+        for j in range(below.size):
+            to[j] = below[j]
+            total += below[j] * weights[j]
+        start += below.size
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def move_pairs(S, columns, out):
     """Add 2 S_ij (φ_j − φ_i) to row i of the derivative and subtract it from row j, for all pairs i < j."""
     for k in range(columns.shape[0]):
-        column, to = columns[k], out[k]
+        column, to, start = columns[k], out[k], 0
         for i in range(column.size):
-            own, total = column[i], 0.0
-            for j in range(i + 1, column.size):
-                pull = 2.0 * S[i, j] * (column[j] - own)
-                to[j] -= pull
+            own, total, later = column[i], 0.0, S[start:]
+            others, others_to = column[i + 1 :], to[i + 1 :]
+            for j in range(others.size):
+                pull = 2.0 * later[j] * (others[j] - own)
+                others_to[j] -= pull
                 total += pull
             to[i] += total
+            start += others.size
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
