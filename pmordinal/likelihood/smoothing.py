@@ -50,6 +50,14 @@ class Terms:
         triples = (u0, u1, u2), (l0, l1, l2), (s0, s1, s2)
         return cls(value, d1, curvature, d3, d4, *triples, shrink)
 
+    def times(self, weights: np.ndarray | None) -> "Terms":
+        """Return the terms of so many equal data each, `shrink` being that of one; None is one of each."""
+        if weights is None:
+            return self
+        parts = (self.value, self.d1, self.curvature, self.d3, self.d4)
+        triples = (*self.upper, *self.lower, *self.log_noise)
+        return Terms.of([*(weights * part for part in (*parts, *triples)), self.shrink])
+
 
 def interval_terms(link: Link, lower, upper, f, noise, var=0.0) -> Terms:
     """Return log P(lower < f + noise·e ≤ upper) and its derivatives, in latent units.
@@ -59,7 +67,7 @@ def interval_terms(link: Link, lower, upper, f, noise, var=0.0) -> Terms:
     return Terms.of(link.latent_terms(lower, upper, f, noise, var))
 
 
-def smooth(link: Link, lower, upper, mean, noise: float, sd) -> Terms:
+def smooth(link: Link, lower, upper, mean, noise, sd) -> Terms:
     """Return log ∫ P(lower < f + noise·e ≤ upper) N(f; mean, sd²) df and its derivatives.
 
     Parameters
@@ -67,13 +75,16 @@ def smooth(link: Link, lower, upper, mean, noise: float, sd) -> Terms:
     link : Link
         Distribution of e.
     lower, upper, mean, sd : ndarray, shape (n,)
-    noise : float
+    noise : float or ndarray, shape (n,)
     """
     fields = np.empty((15, mean.size))
+    noise = np.broadcast_to(np.asarray(noise, dtype=float), mean.shape)
     wide = sd >= noise
     for rows, average in ((wide, _over_noise), (~wide, _over_latent)):
         if rows.any():
-            fields[:, rows] = average(link, lower[rows], upper[rows], mean[rows], noise, sd[rows])
+            fields[:, rows] = average(
+                link, lower[rows], upper[rows], mean[rows], noise[rows], sd[rows]
+            )
     return Terms.of(fields)
 
 
@@ -89,7 +100,7 @@ def _over_latent(link, lower, upper, mean, noise, sd):
         slope, zero, _turn(slope(zero)[0], lower - mean, upper - mean, noise, sd)
     )
     f = mean[:, None] + sd[:, None] * u
-    inner = interval_terms(link, lower[:, None], upper[:, None], f, noise)
+    inner = interval_terms(link, lower[:, None], upper[:, None], f, noise[:, None])
     log_density = log_weights - 0.5 * u * u - 0.5 * np.log(2 * np.pi)
     pi = _weights(log_density + inner.value)[0]
     shrink = (pi * (u - (pi * u).sum(1, keepdims=True)) ** 2).sum(1)  # 1 − λ·curvature = Var u
@@ -108,7 +119,7 @@ def _over_noise(link, lower, upper, mean, noise, sd):
     e, log_weights = _nodes(
         slope, zero, _turn(slope(zero)[0], lower - mean, upper - mean, sd, noise)
     )
-    shift = noise * e
+    shift = noise[:, None] * e
     centre, var = mean[:, None] + shift, sd[:, None] ** 2
     inner = interval_terms(probit, lower[:, None], upper[:, None], centre, 0.0, var)
     # the threshold derivatives are the interval's; the noise moves the interval like the mean does

@@ -102,7 +102,7 @@ class OrdinalFit:
         return self.posterior.likelihood.thresholds
 
     @property
-    def noise(self) -> float:
+    def noise(self) -> float | np.ndarray:
         """Scale of the noise on the latent function."""
         return self.posterior.likelihood.noise
 

@@ -38,14 +38,42 @@ class EPPosterior(SitePosterior):
     ----------
     inverse_factor : ndarray, shape (n, n)
         L⁻¹, the inverse of `factor`; zero above the diagonal.
-    B_inverse_diagonal, variance, leave_one_out
+    B_inverse_diagonal, variance
         Of the last sweep.
+    site_terms : Terms
+        The likelihood averaged over what is left of each marginal without one site.
+    site_share : ndarray, shape (n,)
+        The posterior variances in units of the variances of these.
     """
 
     inverse_factor: np.ndarray = field(repr=False)
     B_inverse_diagonal: np.ndarray = field(repr=False)
     variance: np.ndarray = field(repr=False)
-    leave_one_out: Terms = field(repr=False)
+    site_terms: Terms = field(repr=False)
+    site_share: np.ndarray = field(repr=False)
+
+    @cached_property
+    def leave_one_out(self) -> Terms:
+        """Log p(y_i | y without i) from the cavities, with derivatives; a site is what is left out."""
+        w = self.likelihood.weights
+        return self.site_terms if w is None or w.min() >= 1.0 else super().leave_one_out
+
+    @property
+    def start(self) -> Start:
+        """What the engine can start from next time."""
+        w, var = self.likelihood.weights, self.variance / self.site_share
+        return Start(
+            self.alpha, (self.mean - var * (self.alpha if w is None else self.alpha / w), var)
+        )
+
+    @cached_property
+    def site_covariance(self) -> linalg.SiteCovariance:
+        """Products with A and A∘A."""
+        w, Binv = self.likelihood.weights, self.B_inverse.copy(order="F")
+        share = None if w is None else 1.0 / w
+        return linalg.SiteCovariance(
+            Binv, self.precision, self.root_precision, self.variance, left_share=share
+        )
 
     @cached_property
     def B_inverse(self) -> np.ndarray:
@@ -54,35 +82,47 @@ class EPPosterior(SitePosterior):
 
     def evidence_gradient(self) -> Gradient:
         """Return the gradient of the evidence: at the fixed point the sites may be held fixed."""
-        terms = self.leave_one_out
+        terms = self.site_terms.times(self.likelihood.weights)
         return Gradient(
             self.gram.pullback(self.evidence_dK(0.5 * self.alpha)),
             self.likelihood.threshold_gradient(self.y, terms.upper[0], terms.lower[0]),
-            float(terms.log_noise[0].sum()),
+            self.likelihood.noise_gradient(terms.log_noise[0]),
         )
 
     @cached_property
     def log_evidence_correction(self) -> float:
         """Second-order estimate of log Z − `log_evidence`, from the third and fourth cumulants."""
         off, S = self.site_covariance.off, self.root_precision
-        terms, shrink = self.leave_one_out, self.B_inverse_diagonal
+        terms, shrink, w = self.site_terms, self.site_share, self.likelihood.weights
         total, power = 0.0, off * off
         for order, cumulant in ((3, terms.d3), (4, terms.d4)):
             power = power * off  # A_ij = −off_ij / (S_i S_j)
             t = cumulant / (shrink * S) ** order
-            total += (-1) ** order * 0.5 * float(t @ linalg.symv(power, t)) / factorial(order)
+            pairs = (-1) ** order * linalg.symv(power, t if w is None else w * t)
+            if w is not None:  # of a row's copies with each other
+                pairs = w * (pairs + (w - 1.0) * (self.precision * self.variance) ** order * t)
+            total += 0.5 * float(t @ pairs) / factorial(order)
         return total
 
     def loo_gradient(self) -> Gradient:
         """Return the exact gradient of Σ log p(y_i | y without i): the sites move with θ."""
+        w = self.likelihood.weights
+        if w is not None and w.min() < 1.0:
+            raise ValueError(
+                f"objective='loo' leaves one of the rows out that a weight stands for, and there are weights below "
+                f"one, down to {w.min():g}: use objective='evidence', or engine='laplace'"
+            )
         terms, none = self.leave_one_out, np.zeros(self.y.size)
+        by_var = -0.5 * (terms.curvature + terms.d1**2)
+        if w is not None:
+            terms, by_var = terms.times(w), w * by_var
         # at fixed α, ∂J/∂λ = ½ (L'' + L'²) − L' α
-        moved = self._react(terms.d1, -0.5 * (terms.curvature + terms.d1**2), none, none)
+        moved = self._react(terms.d1, by_var, none, none)
         by_threshold = self.likelihood.threshold_gradient(self.y, terms.upper[0], terms.lower[0])
         return Gradient(
             self.gram.pullback(moved.dK),
             by_threshold + moved.thresholds,
-            float(terms.log_noise[0].sum()) + moved.log_noise,
+            self.likelihood.noise_gradient(terms.log_noise[0]) + moved.log_noise,
         )
 
     def site_pullback(self, by_natural: np.ndarray, by_precision: np.ndarray) -> SiteReaction:
@@ -96,9 +136,10 @@ class EPPosterior(SitePosterior):
         It is differentiated implicitly; all of its reaction is in the cotangent x of the site
         precisions, one linear system of order n.
         """
-        A, terms = self.site_covariance, self.leave_one_out
-        _, lam = self.cavity
-        D = self.B_inverse_diagonal
+        A, D, w = self.site_covariance, self.site_share, self.likelihood.weights
+        terms = self.site_terms.times(w)
+        lam = self.variance / D  # over the weight: of the sites' sum, one has that share
+        lam = lam if w is None else lam / w
         L3, L4 = terms.d3, terms.d4
 
         def back(by_mean, by_var, by_natural):
@@ -127,7 +168,7 @@ class EPPosterior(SitePosterior):
         return SiteReaction(
             self.marginal_pullback(by_h, by_var / D**2),
             self.likelihood.threshold_gradient(self.y, total(terms.upper), total(terms.lower)),
-            float(total(terms.log_noise).sum()),
+            self.likelihood.noise_gradient(total(terms.log_noise)),
         )
 
 
@@ -206,6 +247,12 @@ class EP(Engine):
             sites = newton or state.damped(damping)
             previous = residual
         status = self._status(message, sweep, residual)
+        if state.has_lost_cavities:
+            lost = (
+                "no fixed point: a row of weight below one has a narrow class and little noise, and cannot be left out "
+                "of its own posterior: use engine='laplace', or weights of one and more"
+            )
+            status = Status(False, sweep, lost, sweep)
         return EPPosterior(
             gram=gram,
             y=y,
@@ -219,7 +266,8 @@ class EP(Engine):
             inverse_factor=state.X,
             B_inverse_diagonal=state.c,
             variance=state.a,
-            leave_one_out=state.terms,
+            site_terms=state.terms,
+            site_share=state.D,
         )
 
     def _status(self, message: str, sweep: int, residual: float) -> Status:
