@@ -41,4 +41,5 @@ def record(target: Target, run: Run, status: FitStatus) -> OrdinalFit:
         unlabeled=problem.unlabeled,
         index=np.asarray(model.coords.get("obs", np.arange(posterior.y.size))),
         optimum=(target, run.x),
+        by_row=problem.by_row,
     )

@@ -112,6 +112,12 @@ class OrdinalLikelihood:
         """Return the noise: one number, or that of each row, along the first of so many axes."""
         return self.noise if self.rows.noise is None else along(self.noise[self.rows.noise], ndim)  # type: ignore[index]
 
+    @property
+    def row_thresholds(self) -> np.ndarray:
+        """The thresholds: one vector, or that of each row, shape (n, r − 1)."""
+        group = self.rows.thresholds
+        return self.thresholds if group is None else self.thresholds[group]
+
     def log_prob(self, y: np.ndarray, f: np.ndarray) -> Terms:
         """Return log P(y | f) with its derivatives.
 
@@ -203,4 +209,4 @@ class OrdinalLikelihood:
         noisy = f + noise * self.link.draw(rng, np.shape(f))
         if self.rows.thresholds is None:
             return np.searchsorted(self.thresholds, noisy, side="left")
-        return (noisy[..., None] > self.thresholds[self.rows.thresholds]).sum(-1)
+        return (noisy[..., None] > self.row_thresholds).sum(-1)
