@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 
 from pmordinal.likelihood.rows import ALIKE, Rows, along
-from pmordinal.likelihood.smoothing import Terms, interval_terms, smooth
+from pmordinal.likelihood.smoothing import Terms, interval_terms, smooth, smooth_power
 from pmordinal.likelihood.tail_tables import log_smooth
 from pmordinal.links import Link, get_link
 
@@ -85,6 +85,11 @@ class OrdinalLikelihood:
         return self.rows.weights
 
     @property
+    def copies(self) -> np.ndarray | None:
+        """How many equal sites stand for a row: its weight, but one for weights below one; None is one."""
+        return None if self.weights is None else np.maximum(self.weights, 1.0)
+
+    @property
     def edges(self) -> np.ndarray:
         """Thresholds padded with b_0 = −∞ and b_r = ∞, shape (r + 1,) or (groups, r + 1)."""
         end = np.full((*self.thresholds.shape[:-1], 1), np.inf)
@@ -152,6 +157,24 @@ class OrdinalLikelihood:
             return lambda mean, var: self.tilted(y, mean, var)
         evaluate = self.link.latent_function(*self.bounds(y), self.noise_at())
         return lambda mean, var: Terms.of(evaluate(mean, var))
+
+    def site_tilting(self, y: np.ndarray) -> Callable[[np.ndarray, np.ndarray], Terms]:
+        """Return `tilting`, for rows of weight below one with the likelihood to that power."""
+        plain, w = self.tilting(y), self.weights
+        if w is None or w.min() >= 1.0:
+            return plain
+        low = np.flatnonzero(w < 1.0)
+        part, power = self.of_rows(low), w[low]
+        (lower, upper), noise = part.bounds(y[low]), part.noise_at()
+
+        def evaluate(mean: np.ndarray, var: np.ndarray) -> Terms:
+            rows = np.array(plain(mean, var).rows)
+            sd = np.sqrt(var[low])
+            powers = smooth_power(self.link, lower, upper, mean[low], noise, sd, power)
+            rows[:, low] = powers.rows
+            return Terms.of(rows)
+
+        return evaluate
 
     def at(self, y: np.ndarray) -> Callable[[np.ndarray], Terms]:
         """Return `log_prob` as a function of the latent values, for engines that ask often."""

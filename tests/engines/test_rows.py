@@ -72,6 +72,9 @@ ALL = [
     (Laplace(tol=1e-11), "evidence", "probit", True),
     (Laplace(tol=1e-11), "loo", "cloglog", True),
     (Laplace(tol=1e-11), "evidence", "logit", True),
+    (EP(tol=1e-11), "evidence", "probit", 0.4),
+    (EP(tol=1e-11), "loo", "logit", 0.4),
+    (Laplace(tol=1e-11), "loo", "logit", 0.4),
     (PLSOR(), "loo", "probit", True),
     (Exact(draws=300, standard_error=np.inf), "evidence", "probit", False),
     (SparseADF(basis=(1, 4, 6), refresh=1), "validation", "logit", False),
@@ -81,7 +84,7 @@ ALL = [
 @pytest.mark.parametrize(("engine", "objective", "link", "weighted"), ALL)
 def test_gradients_are_exact(engine, objective, link, weighted):
     X, y, rows = table()
-    rows = Rows(rows.thresholds, rows.noise, WEIGHTS if weighted else None)
+    rows = Rows(rows.thresholds, rows.noise, weighted * WEIGHTS if weighted else None)
     gram = gram_of(X, white=engine.name == "plsor")
     likelihood = OrdinalLikelihood(THRESHOLDS, NOISE, link, rows)
     engine = engine.select(gram, y, likelihood)
@@ -206,16 +209,24 @@ def test_fractions_are_powers_of_the_likelihood(engine):
     assert np.all(np.isfinite(p.leave_one_out.value))
 
 
-def test_ep_says_where_a_fraction_has_no_fixed_point():
-    X = np.array([[0.0], [9.0]])
-    rows = Rows(weights=np.array([0.1, 1.0]))
-    narrow = OrdinalLikelihood([-0.01, 0.01], 0.01, "probit", rows)
-    p = EP(max_sweeps=50)(gram_of(X), np.array([1, 2]), narrow)
-    assert not p.status.converged
-    assert "weight below one" in p.status.message
-    likelihood = OrdinalLikelihood([-1.0, 1.0], 1.0, "probit", rows)
-    with pytest.raises(ValueError, match=r"down to 0\.1"):
-        EP()(gram_of(X), np.array([1, 2]), likelihood).loo_gradient()
+def test_a_fraction_of_one_row_is_exact_up_to_the_shape_of_its_posterior():
+    """Expectation propagation matches moments of one row exactly, also of a power of a sharp likelihood."""
+    y, rows = np.array([1]), Rows(weights=np.array([0.3]))
+    u, h = np.linspace(-12, 12, 400_001, retstep=True)
+    for noise in (0.9, 0.03):
+        for link in ("probit", "logit"):
+            likelihood = OrdinalLikelihood([-0.4, 0.2], noise, link, rows)
+            gram = gram_of(np.zeros((1, 1)))
+            p = EP(tol=1e-12)(gram, y, likelihood)
+            f = 1.3 * u
+            alike = OrdinalLikelihood([-0.4, 0.2], noise, link)
+            density = np.exp(0.3 * alike.log_prob(np.ones(f.size, int), f).value - 0.5 * u * u)
+            Z = density.sum() * h / np.sqrt(2 * np.pi)
+            mean = (f * density).sum() / density.sum()
+            assert p.log_evidence == pytest.approx(np.log(Z), abs=1e-7)
+            assert p.mean[0] == pytest.approx(mean, abs=1e-7)
+            spread = (f - mean) ** 2 * density
+            assert p.variance[0] == pytest.approx(spread.sum() / density.sum(), abs=1e-7)
 
 
 @pytest.mark.parametrize("name", [name for name in ENGINES if not ENGINES[name].has_weights])

@@ -306,7 +306,9 @@ def test_by_hand(survey):
         fit.effects("x")
     assert fit.to_datatree(5, seed=1)["posterior"]["f"].shape == (1, 5, 60)
     with pm.Model(), pytest.raises(ValueError, match=r"noise must have shape \(2,\) for"):
-        gp.marginal_likelihood("y", X[["x", "site"]], y, [0.0, 1.0], [1.0, 1, 1, 1], noise_by="site")
+        gp.marginal_likelihood(
+            "y", X[["x", "site"]], y, [0.0, 1.0], [1.0, 1, 1, 1], noise_by="site"
+        )
 
 
 def test_refusals(survey):

@@ -41,39 +41,19 @@ class EPPosterior(SitePosterior):
     B_inverse_diagonal, variance
         Of the last sweep.
     site_terms : Terms
-        The likelihood averaged over what is left of each marginal without one site.
-    site_share : ndarray, shape (n,)
-        The posterior variances in units of the variances of these.
+        The likelihood averaged over the cavities, to the power of weights below one.
     """
 
     inverse_factor: np.ndarray = field(repr=False)
     B_inverse_diagonal: np.ndarray = field(repr=False)
     variance: np.ndarray = field(repr=False)
     site_terms: Terms = field(repr=False)
-    site_share: np.ndarray = field(repr=False)
 
     @cached_property
     def leave_one_out(self) -> Terms:
         """Log p(y_i | y without i) from the cavities, with derivatives; a site is what is left out."""
         w = self.likelihood.weights
         return self.site_terms if w is None or w.min() >= 1.0 else super().leave_one_out
-
-    @property
-    def start(self) -> Start:
-        """What the engine can start from next time."""
-        w, var = self.likelihood.weights, self.variance / self.site_share
-        return Start(
-            self.alpha, (self.mean - var * (self.alpha if w is None else self.alpha / w), var)
-        )
-
-    @cached_property
-    def site_covariance(self) -> linalg.SiteCovariance:
-        """Products with A and A∘A."""
-        w, Binv = self.likelihood.weights, self.B_inverse.copy(order="F")
-        share = None if w is None else 1.0 / w
-        return linalg.SiteCovariance(
-            Binv, self.precision, self.root_precision, self.variance, left_share=share
-        )
 
     @cached_property
     def B_inverse(self) -> np.ndarray:
@@ -82,7 +62,7 @@ class EPPosterior(SitePosterior):
 
     def evidence_gradient(self) -> Gradient:
         """Return the gradient of the evidence: at the fixed point the sites may be held fixed."""
-        terms = self.site_terms.times(self.likelihood.weights)
+        terms = self.site_terms.times(self.likelihood.copies)
         return Gradient(
             self.gram.pullback(self.evidence_dK(0.5 * self.alpha)),
             self.likelihood.threshold_gradient(self.y, terms.upper[0], terms.lower[0]),
@@ -93,7 +73,7 @@ class EPPosterior(SitePosterior):
     def log_evidence_correction(self) -> float:
         """Second-order estimate of log Z − `log_evidence`, from the third and fourth cumulants."""
         off, S = self.site_covariance.off, self.root_precision
-        terms, shrink, w = self.site_terms, self.site_share, self.likelihood.weights
+        terms, shrink, w = self.site_terms, self.cavity_share, self.likelihood.copies
         total, power = 0.0, off * off
         for order, cumulant in ((3, terms.d3), (4, terms.d4)):
             power = power * off  # A_ij = −off_ij / (S_i S_j)
@@ -106,17 +86,11 @@ class EPPosterior(SitePosterior):
 
     def loo_gradient(self) -> Gradient:
         """Return the exact gradient of Σ log p(y_i | y without i): the sites move with θ."""
-        w = self.likelihood.weights
-        if w is not None and w.min() < 1.0:
-            raise ValueError(
-                f"objective='loo' leaves one of the rows out that a weight stands for, and there are weights below "
-                f"one, down to {w.min():g}: use objective='evidence', or engine='laplace'"
-            )
-        terms, none = self.leave_one_out, np.zeros(self.y.size)
-        by_var = -0.5 * (terms.curvature + terms.d1**2)
+        w, terms, none = self.likelihood.weights, self.leave_one_out, np.zeros(self.y.size)
+        by_var = 0.5 * (terms.d1**2 - terms.curvature) - terms.d1 * self.left_alpha
         if w is not None:
             terms, by_var = terms.times(w), w * by_var
-        # at fixed α, ∂J/∂λ = ½ (L'' + L'²) − L' α
+        # at fixed α, ∂J/∂λ = ½ (L'' + L'²) − L' α, α that of one site
         moved = self._react(terms.d1, by_var, none, none)
         by_threshold = self.likelihood.threshold_gradient(self.y, terms.upper[0], terms.lower[0])
         return Gradient(
@@ -136,7 +110,7 @@ class EPPosterior(SitePosterior):
         It is differentiated implicitly; all of its reaction is in the cotangent x of the site
         precisions, one linear system of order n.
         """
-        A, D, w = self.site_covariance, self.site_share, self.likelihood.weights
+        A, D, w = self.site_covariance, self.cavity_share, self.likelihood.copies
         terms = self.site_terms.times(w)
         lam = self.variance / D  # over the weight: of the sites' sum, one has that share
         lam = lam if w is None else lam / w
@@ -247,12 +221,6 @@ class EP(Engine):
             sites = newton or state.damped(damping)
             previous = residual
         status = self._status(message, sweep, residual)
-        if state.has_lost_cavities:
-            lost = (
-                "no fixed point: a row of weight below one has a narrow class and little noise, and cannot be left out "
-                "of its own posterior: use engine='laplace', or weights of one and more"
-            )
-            status = Status(False, sweep, lost, sweep)
         return EPPosterior(
             gram=gram,
             y=y,
@@ -267,7 +235,6 @@ class EP(Engine):
             B_inverse_diagonal=state.c,
             variance=state.a,
             site_terms=state.terms,
-            site_share=state.D,
         )
 
     def _status(self, message: str, sweep: int, residual: float) -> Status:

@@ -3,7 +3,8 @@
 The engine iterates between the two, with plain steps and with the Newton steps that are here.
 
 A row of weight w has w equal sites. What is kept of them (p, α, natural means) are their sums; a cavity is without
-one site, so that all copies of a row have the same one, and each asks for the same new site.
+one site, so that all copies of a row have the same one, and each asks for the same new site. A row of weight below one
+has one site, that of the likelihood to this power.
 """
 
 from collections.abc import Callable
@@ -22,9 +23,6 @@ SMALL = 200  # rows up to which single precision does not pay
 ROUNDS = 3  # Newton steps with one factorisation
 LEAST_PRECISION_SHARE = 1e-12  # smallest site precision, as a share of the largest
 LEAST_PRECISION = 1e-280  # smallest site precision of all
-LEAST_SHARE = (
-    1e-6  # smallest posterior variance, as a share of that of its cavity, for weights below one
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +71,6 @@ class State:
             total - 0.5 * linalg.log_det(self.L) + 0.5 * (self.lam * one - self.h) @ self.alpha
         )
 
-    @property
-    def has_lost_cavities(self) -> bool:
-        """Whether a row of weight below one has a site too narrow to be taken out of its posterior."""
-        return self.weights is not None and bool(np.any(self.D <= LEAST_SHARE))
-
     def damped(self, size: float) -> Sites:
         """Return sites moved by that share towards those asked for."""
         p = self.p + size * (self.p_new - self.p)
@@ -113,7 +106,7 @@ class SiteProblem:
 
     def __init__(self, K: np.ndarray, y: np.ndarray, likelihood: OrdinalLikelihood, tol: float):
         self.K, self.y, self.likelihood, self.tol = K, y, likelihood, tol
-        self.weights = likelihood.weights
+        self.weights = likelihood.copies
         self.A: linalg.SiteCovariance | None = None
         self.A_residual = np.inf
         self._turn = 0
@@ -122,7 +115,7 @@ class SiteProblem:
     @cached_property
     def tilt(self) -> Callable[[np.ndarray, np.ndarray], Terms]:
         """The likelihood's terms under Gaussians, a function of their means and variances."""
-        return self.likelihood.tilting(self.y)
+        return self.likelihood.site_tilting(self.y)
 
     @cached_property
     def K_single(self) -> np.ndarray:
@@ -162,7 +155,7 @@ class SiteProblem:
         c = np.einsum("ij,ij->j", X, X).astype(float)  # diag B⁻¹
         a = linalg.posterior_diagonal(self.K, c, p, S, L)
         w = self.weights
-        D = c if w is None else np.maximum((w - 1.0 + c) / w, LEAST_SHARE)
+        D = c if w is None else (w - 1.0 + c) / w
         lam = a / D
         terms = self.tilt(h - lam * _one(alpha, w), lam)  # [CG2005, eq. 26]
         return State(p, S, L, X, alpha, h, a, c, D, lam, terms, w, *_ask(terms, alpha, p, a, w))
