@@ -1,12 +1,13 @@
 """The user's X and y, read once: rows, labels, and what they are called."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pmordinal.data import features as feature_table
+from pmordinal.data.by_row import ByRow
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels, encode
 from pmordinal.data.rows import row_names
@@ -28,6 +29,8 @@ class Design:
         Names of the rows: numbers from zero where two rows would share one.
     further : ndarray, shape (m, d)
         More rows without a label, from a table of their own.
+    every : ByRow
+        Groups and weights of all rows.
 
     Examples
     --------
@@ -41,6 +44,12 @@ class Design:
     features: Features
     index: np.ndarray
     further: np.ndarray
+    every: ByRow = field(default_factory=ByRow)
+
+    @property
+    def by_row(self) -> ByRow:
+        """Groups and weights of the labelled rows."""
+        return self.every.take(self.labels.observed)
 
     @property
     def X(self) -> np.ndarray:
@@ -76,6 +85,7 @@ def read(
     standardize: bool = False,
     unlabeled: Any = None,
     features: Features | None = None,
+    by_row: ByRow | None = None,
 ) -> Design:
     """Return a table and its labels as a design.
 
@@ -92,6 +102,8 @@ def read(
         Further rows without a label.
     features : Features, optional
         How `X` becomes rows; learned from `X` if not given.
+    by_row : ByRow, optional
+        Groups and weights of the rows.
     """
     if features is None:
         features, rows = feature_table.learn(X, standardize=standardize)
@@ -106,4 +118,9 @@ def read(
     index = row_names(X, len(rows))
     if not pd.Index(index).is_unique:
         index = np.arange(len(rows))
-    return Design(rows, labels, features, index, further)
+    by_row = ByRow() if by_row is None else by_row
+    if by_row.weights is not None and by_row.weights.size != len(rows):
+        raise ValueError(
+            f"weights must have one number for each of the {len(rows)} rows, got {by_row.weights.size}"
+        )
+    return Design(rows, labels, features, index, further, by_row)

@@ -34,11 +34,13 @@ def loo(fit: OrdinalFit | xr.DataTree) -> az.ELPDDataLOO:
     if isinstance(fit, xr.DataTree):
         return az.loo(fit, pointwise=True)
     posterior = fit.posterior
-    scores = posterior.leave_one_out.value
+    scores, weights = posterior.leave_one_out.value, fit.by_row.weights
     rows = {"obs": fit.index}
     n = scores.size
     # log p(y_i | all of y) at the fitted hyperparameters, for the effective number of parameters
     fitted = posterior.in_sample
+    if weights is not None:
+        return _weighted(fit, scores, fitted, weights)
     return az.ELPDDataLOO(
         elpd=float(scores.sum()),
         se=float(np.sqrt(n * scores.var())),
@@ -50,4 +52,22 @@ def loo(fit: OrdinalFit | xr.DataTree) -> az.ELPDDataLOO:
         good_k=0.7,
         elpd_i=xr.DataArray(scores, rows, name="elpd_i"),
         pareto_k=xr.DataArray(np.zeros(n), rows, name="pareto_k"),
+    )
+
+
+def _weighted(fit: OrdinalFit, scores, fitted, weights) -> az.ELPDDataLOO:
+    """Return the scores of rows that stand for several: those of all of them, one being left out at a time."""
+    rows, n = {"obs": fit.index}, weights.sum()
+    mean = weights @ scores / n
+    return az.ELPDDataLOO(
+        elpd=float(weights @ scores),
+        se=float(np.sqrt(weights @ (scores - mean) ** 2)),
+        p=float(weights @ (fitted - scores)),
+        n_samples=1,
+        n_data_points=round(n),
+        scale="log",
+        warning=not fit.posterior.status.converged,
+        good_k=0.7,
+        elpd_i=xr.DataArray(weights * scores, rows, name="elpd_i"),
+        pareto_k=xr.DataArray(np.zeros(scores.size), rows, name="pareto_k"),
     )

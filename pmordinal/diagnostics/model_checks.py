@@ -24,6 +24,7 @@ from pmordinal.diagnostics.predictive import (
     grouping,
     n_classes,
     predictions,
+    refuse_weights,
     variable,
 )
 from pmordinal.links import Link, get_link
@@ -144,6 +145,7 @@ def predictive_bars(
     """
     tails = interval_tails(ci_prob)
     tree = source.to_datatree(draws, seed=seed) if isinstance(source, OrdinalFit) else source
+    refuse_weights(tree)
     y = variable(tree, "posterior_predictive", "y").stack(sample=SAMPLE).transpose("sample", ...)
     observed = variable(tree, "observed_data", "y").values
     names = class_names(tree, n_classes(tree, y.values, observed))

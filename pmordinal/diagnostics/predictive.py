@@ -50,7 +50,15 @@ def predictions(source, y=None, leave_one_out: bool = True) -> Predictions:
     if isinstance(source, OrdinalFit):
         q = source.posterior
         probs = q.left_out_probabilities() if leave_one_out else q.probabilities()
-        return Predictions(probs, q.y, source.labels.class_names, source.index, q.likelihood.link)
+        codes, rows = q.y, source.index
+        if (weights := source.by_row.weights) is not None:
+            if np.any(weights != np.round(weights)):
+                raise ValueError(
+                    "the fit has weights that are not whole numbers, and this check counts rows: use whole weights"
+                )
+            again = np.repeat(np.arange(codes.size), weights.astype(int))
+            probs, codes, rows = probs[again], codes[again], rows[again]
+        return Predictions(probs, codes, source.labels.class_names, rows, q.likelihood.link)
     if isinstance(source, xr.DataTree):
         return _tree_predictions(source, leave_one_out)
     if y is None:
@@ -67,11 +75,7 @@ def _tree_predictions(tree: xr.DataTree, leave_one_out: bool) -> Predictions:
                 f"the tree lacks posterior/{name}, which predictions need: take fit.to_datatree(), a "
                 "sampled latent_model, or let pmo.sample_posterior add it"
             )
-    if posterior["thresholds"].ndim > 3:
-        raise ValueError(
-            "the tree has thresholds by group, which this check does not know: use ArviZ's own on the tree, or "
-            "pass class probabilities together with y"
-        )
+    refuse_groups(tree)
     link = link_of(tree)
     observed = variable(tree, "observed_data", "y")
     (obs,) = observed.dims
@@ -89,6 +93,28 @@ def _tree_predictions(tree: xr.DataTree, leave_one_out: bool) -> Predictions:
     return Predictions(probs, observed.values, names, rows, link)
 
 
+def refuse_groups(tree: xr.DataTree) -> None:
+    """Raise for trees whose rows differ in more than the latent function."""
+    posterior = tree["posterior"].to_dataset()
+    alike = {"thresholds": 3, "noise": 2}
+    by_group = [k for k, ndim in alike.items() if k in posterior and posterior[k].ndim > ndim]
+    if by_group:
+        raise ValueError(
+            f"the tree has {by_group[0]} by group, which this check does not know: use ArviZ's own on the tree, or "
+            "pass class probabilities together with y"
+        )
+    refuse_weights(tree)
+
+
+def refuse_weights(tree: xr.DataTree) -> None:
+    """Raise for trees whose rows stand for several."""
+    if "constant_data" in tree.children and "weights" in tree["constant_data"]:
+        raise ValueError(
+            "the rows have weights, which this check does not know: repeat the rows, or pass class probabilities "
+            "together with y"
+        )
+
+
 def predicted(tree: xr.DataTree, name: str) -> xr.DataArray:
     """Return the class probabilities of the new rows in the group ``predictions``, shape (m, r)."""
     try:
@@ -98,6 +124,7 @@ def predicted(tree: xr.DataTree, name: str) -> xr.DataArray:
             f"{name!r}: the tree has no predictions of the test rows: make them with "
             "pmo.sample_posterior(model, tree, Xnew)"
         ) from None
+    refuse_groups(tree)
     posterior = tree["posterior"].to_dataset()
     if f.sizes["draw"] != posterior.sizes["draw"]:  # predictions of a part of the draws
         posterior = posterior.sel(draw=f["draw"])

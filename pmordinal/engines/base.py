@@ -30,6 +30,8 @@ class Engine:
         Whether its posterior has `Posterior.latent_with_pullback`, the derivatives of predictions.
     needs_normal_noise : bool
         Whether it works only with links of standard normal noise.
+    has_weights : bool
+        Whether a row may stand for several: `Rows.weights`.
     is_monte_carlo : bool
         Whether its results are estimates from draws, with standard errors.
     posterior_type : type
@@ -43,6 +45,7 @@ class Engine:
     in_label_units: ClassVar[bool] = False
     has_latent_pullback: ClassVar[bool] = False
     needs_normal_noise: ClassVar[bool] = False
+    has_weights: ClassVar[bool] = True
     is_monte_carlo: ClassVar[bool] = False
     posterior_type: ClassVar[type[Posterior]] = SitePosterior
     fewest_iterations: ClassVar[int] = 1
@@ -81,6 +84,15 @@ class Engine:
             raise ValueError(
                 f"engine {self.name!r} needs link='probit', got {link.name!r}: use engine='ep' or 'laplace', or "
                 "sample the latent function itself (NUTS) with pmo.latent_model"
+            )
+
+    def check_weights(self, weights: np.ndarray | None) -> None:
+        """Raise an error that names the alternatives if there are weights and the engine has no use for them."""
+        if weights is not None and not self.has_weights:
+            able = ", ".join(repr(name) for name, engine in ENGINES.items() if engine.has_weights)
+            raise ValueError(
+                f"engine {self.name!r} has one latent value a label and takes no weights=: use one of {able}, or "
+                "repeat the rows"
             )
 
     def loosened(self, objective: str, sampled: bool = False) -> Self:

@@ -34,7 +34,7 @@ class LaplacePosterior(SitePosterior):
     Attributes
     ----------
     at_mode : Terms
-        The likelihood at the mode.
+        The likelihood at the mode, times the weights.
     """
 
     at_mode: Terms = field(repr=False)
@@ -67,17 +67,19 @@ class LaplacePosterior(SitePosterior):
         return Gradient(
             self.gram.pullback(self.evidence_dK(0.5 * g + u)),
             self.likelihood.threshold_gradient(self.y, total(terms.upper), total(terms.lower)),
-            float(total(terms.log_noise).sum()),
+            self.likelihood.noise_gradient(total(terms.log_noise)),
         )
 
     def loo_gradient(self) -> Gradient:
-        """Return the exact gradient of Σ log p(y_i | y without i), including the change of the mode."""
-        A, D = self.site_covariance, self.B_inverse_diagonal
+        """Return the exact gradient of Σ log p(y_i | y without i), the mode's motion included."""
+        A, D, w = self.site_covariance, self.cavity_share, self.likelihood.weights
         _, lam = self.cavity
         at_mode, terms = self.at_mode, self.leave_one_out
-        # the cavity is λ = A/D and μ = f − λ L'(f)
+        # the cavity is λ = A/D and μ = f − λ L'(f), L' of as much as is left out
         by_slope = -lam * terms.d1
-        by_A = (0.5 * (terms.d1**2 - terms.curvature) - self.alpha * terms.d1) / D**2
+        by_A = (0.5 * (terms.d1**2 - terms.curvature) - self.left_alpha * terms.d1) / D**2
+        if w is not None:
+            by_slope, by_A, terms = w * self.left_share * by_slope, w * by_A, terms.times(w)
         by_W = -A.others_squared_times(by_A)
         by_f = terms.d1 - by_W * at_mode.d3 - by_slope * at_mode.curvature
         pull = by_slope + A.times(by_f)
@@ -90,7 +92,7 @@ class LaplacePosterior(SitePosterior):
             self.likelihood.threshold_gradient(
                 self.y, total(terms.upper, at_mode.upper), total(terms.lower, at_mode.lower)
             ),
-            float(total(terms.log_noise, at_mode.log_noise).sum()),
+            self.likelihood.noise_gradient(total(terms.log_noise, at_mode.log_noise)),
         )
 
     def site_pullback(self, by_natural: np.ndarray, by_precision: np.ndarray) -> SiteReaction:
@@ -105,7 +107,7 @@ class LaplacePosterior(SitePosterior):
         return SiteReaction(
             self.marginal_pullback(by_f, np.zeros_like(by_f)),
             self.likelihood.threshold_gradient(self.y, total(at_mode.upper), total(at_mode.lower)),
-            float(total(at_mode.log_noise).sum()),
+            self.likelihood.noise_gradient(total(at_mode.log_noise)),
         )
 
 
@@ -206,7 +208,7 @@ class _Mode:
     """The iterate f = K α, its likelihood terms and the objective −S(f) [CG2005, eq. 9]."""
 
     def __init__(self, K, y, likelihood, alpha: np.ndarray | None):
-        self.K, self.log_prob = K, likelihood.at(y)
+        self.K, self.log_prob, self.weights = K, likelihood.at(y), likelihood.weights
         self.alpha = self.f = np.zeros(y.size)
         if alpha is not None and alpha.size == y.size:
             f = linalg.symv(K, alpha)
@@ -220,8 +222,8 @@ class _Mode:
             self._move(alpha, f, terms, objective)
 
     def _evaluate(self, alpha, f) -> tuple[Terms, float]:
-        with np.errstate(over="ignore"):  # after too long a step, which is then halved
-            terms = self.log_prob(f)
+        with np.errstate(over="ignore"):  # a step too far, or a start: the next one is nearer
+            terms = self.log_prob(f).times(self.weights)
         return terms, float(terms.value.sum() - 0.5 * alpha @ f)
 
     @property

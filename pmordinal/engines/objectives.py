@@ -32,7 +32,7 @@ def evidence(posterior: Posterior) -> tuple[float, Gradient]:
 @OBJECTIVES.register("loo")
 def loo(posterior: Posterior) -> tuple[float, Gradient]:
     """Return Σ log p(y_i | y without i) from the engine's cavities, and its exact gradient [Srijith2012, eq. 2]."""
-    return float(posterior.leave_one_out.value.sum()), posterior.loo_gradient()
+    return posterior.loo, posterior.loo_gradient()
 
 
 @OBJECTIVES.register("validation")
@@ -52,28 +52,30 @@ def bound(posterior: SitePosterior) -> tuple[float, Gradient]:
     gradient = Gradient(
         posterior.gram.pullback(posterior.evidence_dK(0.5 * alpha)),  # [CG2005, eq. 28]
         likelihood.threshold_gradient(y, upper, lower),  # [CG2005, eqs. 30–31]
-        float(log_noise.sum()),  # [CG2005, eq. 29]
+        likelihood.noise_gradient(log_noise),  # [CG2005, eq. 29]
     )
     return float(value), gradient
 
 
-def _expected_log_likelihood(posterior: SitePosterior) -> tuple[float, np.ndarray]:
+def _expected_log_likelihood(posterior: SitePosterior) -> tuple[float, list[np.ndarray]]:
     """Return E log P(y | f) under Q and, per datum, its derivatives by thresholds and log noise.
 
     The trapezoidal rule is exponentially accurate: the integrand is analytic in a strip as wide as
     the noise, and the step is a fraction of that.
     """
-    sd, noise = np.sqrt(posterior.variance), posterior.likelihood.noise
-    step = min(0.5, 0.6 * noise / float(sd.max()))
+    sd, likelihood = np.sqrt(posterior.variance), posterior.likelihood
+    step = min(0.5, 0.6 * float(np.min(likelihood.noise)) / float(sd.max()))
     u = np.arange(-REACH, REACH + step, step)
     weight = np.exp(-0.5 * u * u) * step / np.sqrt(2 * np.pi)
     rows = max(1, MOST // u.size)
-    total, parts = 0.0, []
+    parts = []
     for i in range(0, sd.size, rows):
         part = slice(i, i + rows)
         f = posterior.mean[part, None] + sd[part, None] * u
-        terms = posterior.likelihood.log_prob(posterior.y[part, None], f)
-        total += float((terms.value @ weight).sum())
-        by = terms.upper[0], terms.lower[0], terms.log_noise[0]
+        terms = likelihood.of_rows(part).log_prob(posterior.y[part, None], f)
+        by = terms.value, terms.upper[0], terms.lower[0], terms.log_noise[0]
         parts.append([np.broadcast_to(b, f.shape) @ weight for b in by])
-    return total, np.concatenate(parts, axis=1)
+    values, *by_row = np.concatenate(parts, axis=1)
+    if likelihood.weights is not None:
+        values, by_row = likelihood.weights * values, [likelihood.weights * b for b in by_row]
+    return float(values.sum()), by_row

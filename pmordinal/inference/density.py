@@ -167,7 +167,8 @@ def find_problem(node: Apply) -> Problem:
 def training_data(model: pm.Model, problem: Problem) -> Training:
     """Return the data of a problem, with the row names of the model."""
     index = np.asarray(model.coords.get("obs", np.arange(len(problem.X))))
-    return Training(problem.X, problem.y, problem.labels, problem.features, problem.link, index)
+    data = (problem.X, problem.y, problem.labels, problem.features, problem.link)
+    return Training(*data, index, problem.by_row)
 
 
 def engine_parameters(model: pm.Model, problem: Problem) -> list:
@@ -190,11 +191,11 @@ def find_latent(model: pm.Model) -> Apply:
     raise ValueError("the model has no latent function in it: build it with pmo.latent_model")
 
 
-def latent_parameters(model: pm.Model) -> tuple[list, list]:
-    """Return thresholds, noise and what predictions of f at new rows need, and the free variables behind them."""
+def latent_parameters(model: pm.Model, further: Sequence = ()) -> tuple[list, list]:
+    """Return thresholds, noise, what continues the function and `further`, and the free variables they come from."""
     node = find_latent(model)
     values = node.inputs[3].owner.inputs if isinstance(node.op, ProcessValues) else node.inputs
-    outputs = [*model["y"].owner.inputs[2:4], *values]
+    outputs = [*model["y"].owner.inputs[2:4], *values, *further]
     above = set(ancestors(outputs))
     return outputs, [v for v in model.free_RVs if v in above]
 

@@ -43,4 +43,5 @@ def record(landscape: Landscape, run: Run, status: FitStatus) -> OrdinalFit:
         index=np.asarray(model.coords.get("obs", np.arange(posterior.y.size))),
         model_terms=problem.terms,
         optimum=(landscape, run.x),
+        by_row=problem.by_row,
     )

@@ -145,6 +145,7 @@ class _Density:
             )
         self.engine = Exact(draws=proposals, standard_error=np.inf)
         self.engine.check_link(problem.link)
+        self.engine.check_weights(problem.by_row.weights)
         self.model, self.problem = model, problem
         self.n = len(problem.X)
 
@@ -160,13 +161,13 @@ class _Density:
         self._parts = self.landscape.density.parts(OFTEN)
 
     def _at(self, values, thresholds, noise) -> tuple[Gram, np.ndarray, OrdinalLikelihood]:
-        likelihood = OrdinalLikelihood(thresholds, float(noise), self.problem.link)
+        likelihood = self.problem.likelihood(thresholds, noise)
         return Gram(self.problem.kernel, self.problem.X, values), self.problem.y, likelihood
 
-    def _parameters(self, x: np.ndarray) -> tuple[float, list[np.ndarray], np.ndarray, float]:
+    def _parameters(self, x: np.ndarray) -> tuple[float, list[np.ndarray], np.ndarray, np.ndarray]:
         """Return the log prior, and the parameters of the covariance and of the likelihood."""
         log_prior, *values, thresholds, noise = self._parts(x)
-        return float(log_prior), values, thresholds, float(noise)
+        return float(log_prior), values, thresholds, np.asarray(noise)
 
     def optimum(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the optimum of expectation propagation's log density, and a root of the covariance there.
@@ -190,8 +191,8 @@ class _Density:
         """Return the state at `x`, with a new random estimate of the evidence; None if the density is zero."""
         with np.errstate(all="ignore"):  # overflow is rejected
             log_prior, values, thresholds, noise = self._parameters(x)
-            usable = np.isfinite(log_prior) and 0.0 < noise < np.inf
-            usable &= all(np.all(np.isfinite(a)) for a in (*values, thresholds))
+            usable = np.isfinite(log_prior) and np.all(noise > 0.0)
+            usable &= all(np.all(np.isfinite(a)) for a in (*values, thresholds, noise))
             if not usable or np.any(np.diff(thresholds) <= 0.0):
                 return None
             engine = replace(self.engine, seed=int(rng.integers(2**63)))
@@ -289,8 +290,8 @@ def _tree(density: _Density, runs: list[list[_Draw]], rng, seconds: float) -> xr
     sampled = Draws(
         {name: stack(lambda d, name=name: named[d.x.tobytes()][name]) for name in names},
         stack(lambda d: d.latent.f[0]),
-        thresholds=stack(lambda d: d.likelihood.thresholds),
-        noise=stack(lambda d: d.likelihood.noise),
+        thresholds=stack(lambda d: d.likelihood.row_thresholds),
+        noise=stack(lambda d: d.likelihood.noise_at()),
         log_prior=stack(lambda d: d.latent.log_prior[0]),
         stats={
             "log_q": stack(lambda d: d.latent.log_q[0]),

@@ -27,7 +27,7 @@ from pmordinal.inference.density import (
 )
 from pmordinal.inference.progress import progress_bar
 from pmordinal.inference.sampled_latent import latent_draws, latent_given
-from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.likelihood import OrdinalLikelihood, Rows
 from pmordinal.linalg.threads import blas_threads
 from pmordinal.model.marginal import check_model
 from pmordinal.model.memory import Found
@@ -99,8 +99,11 @@ def sample_posterior(
     m = 0 if rows is None else len(rows)
     f, f_new = np.empty((chains, draws, n)), np.empty((chains, draws, m))
     y_new = np.empty((chains, draws, m), dtype=int)
-    noise = np.empty((chains, draws))
-    thresholds = np.empty((chains, draws, problem.labels.n_classes - 1))
+    known_at = None if Xnew is None else Rows(*problem.by_row.codes_at(Xnew))
+    by_threshold, by_noise = problem.by_row.codes()
+    noise = np.empty((chains, draws) if by_noise is None else (chains, draws, n))
+    shape = () if by_threshold is None else (n,)
+    thresholds = np.empty((chains, draws, *shape, problem.labels.n_classes - 1))
     log_prior, log_q = np.empty((chains, draws)), np.empty((chains, draws))
     converged = np.empty((chains, draws), dtype=bool)
     hyper = [given[rv.name].values for rv in model.free_RVs]
@@ -108,19 +111,21 @@ def sample_posterior(
     with blas_threads(n), progress_bar(progressbar, counted=True) as progress:
         task = progress.add_task("draw", total=chains * draws, info="")
         for at in np.ndindex(chains, draws):
-            *values, thresholds[at], noise[at] = found = parameters([v[at] for v in hyper])
+            *values, b, s = found = parameters([v[at] for v in hyper])
+            thresholds[at] = b if by_threshold is None else b[by_threshold]
+            noise[at] = s if by_noise is None else s[by_noise]
             if known is None or any(
                 not np.array_equal(a, b) for a, b in zip(found, known, strict=True)
             ):
                 known = found
-                posterior = problem.posterior(values, thresholds[at], noise[at], problem.y)
+                posterior = problem.posterior(values, b, s, problem.y)
             latent = posterior.draw(1, rng)
             f[at], log_prior[at], log_q[at] = latent.f[0], latent.log_prior[0], latent.log_q[0]
             converged[at] = posterior.status.converged
-            if rows is not None:
+            if rows is not None and known_at is not None:
                 mean, var = posterior.latent(rows)
                 f_new[at] = mean + np.sqrt(var) * rng.standard_normal(m)
-                likelihood: OrdinalLikelihood = posterior.likelihood
+                likelihood: OrdinalLikelihood = posterior.likelihood.at_new(known_at)
                 y_new[at] = likelihood.draw(f_new[at], rng)
             progress.advance(task)
     if not converged.all():
@@ -165,7 +170,7 @@ def _of_latent_model(
         draws.f,
         thresholds=draws.thresholds,
         noise=draws.noise,
-        log_prior=np.zeros(draws.noise.shape),
+        log_prior=np.zeros(draws.f.shape[:2]),
         stats={},
         dims={name: given[name].dims[2:] for name in point},
     )
@@ -176,6 +181,7 @@ def _of_latent_model(
         problem.features,
         problem.link,
         np.asarray(model.coords["obs"]),
+        problem.by_row,
     )
     attrs = {"hyper": "sampled", **_said(tree)}
     result = assemble(sampled, training, rng, engine="nuts", attrs=attrs)

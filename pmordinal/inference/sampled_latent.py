@@ -1,6 +1,5 @@
 """Draws of a sampled `latent_model`, and its latent function at new rows."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +7,6 @@ import numpy as np
 import pymc as pm
 import xarray as xr
 
-from pmordinal.data import groups
 from pmordinal.data.rows import row_names
 from pmordinal.inference.density import find_latent, latent_parameters, of_variables
 from pmordinal.linalg.threads import blas_threads
@@ -28,10 +26,11 @@ class SampledLatent:
     values : list of ndarray, shape (chains, draws, …)
         Parameters with which `problem` draws the function at new rows.
     coords : dict
-        Coordinates of chains and draws.
-    by_group : callable, optional
-        Returns the thresholds of new rows, shape (chains, draws, m, r − 1), where they differ from
-        group to group; `thresholds` are then those of every row, shape (chains, draws, n, r − 1).
+        Of chains and draws.
+        Thresholds and noise that differ from group to group are those of every row, shapes (chains, draws, n, r − 1)
+        and (chains, draws, n).
+    groups : tuple of two ndarrays, optional
+        Thresholds and noise of every group and of the population after them, where they differ; None where not.
     """
 
     problem: Process | Basis
@@ -40,18 +39,21 @@ class SampledLatent:
     noise: np.ndarray
     values: list[np.ndarray]
     coords: dict[str, Any]
-    by_group: Callable[[Any], np.ndarray] | None = None
+    groups: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
 
     def continued(self, Xnew, rng: np.random.Generator) -> xr.Dataset:
         """Return draws of f and y at new rows; within a draw f is drawn jointly."""
         rows = self.problem.features.transform(Xnew, name="Xnew")
         draw = self.problem.continuation(rows)
-        f = np.empty((*self.noise.shape, len(rows)))
+        f = np.empty((*self.f.shape[:2], len(rows)))
         with blas_threads(self.f.shape[-1]):
-            for at in np.ndindex(self.noise.shape):
+            for at in np.ndindex(self.f.shape[:2]):
                 f[at] = draw(self.f[at], [value[at] for value in self.values], rng)
-        noisy = f + self.noise[..., None] * self.problem.link.draw(rng, f.shape)
-        b = self.by_group(Xnew) if self.by_group else self.thresholds[..., None, :]
+        thresholds, noise = self.groups
+        by_threshold, by_noise = self.problem.by_row.codes_at(Xnew)
+        s = self.noise[..., None] if noise is None else noise[:, :, by_noise]
+        b = self.thresholds[..., None, :] if thresholds is None else thresholds[:, :, by_threshold]
+        noisy = f + s * self.problem.link.draw(rng, f.shape)
         y = (noisy[..., None] > b).sum(-1)
         coords = self.coords | {"obs": row_names(Xnew, len(rows))}
         dims = ("chain", "draw", "obs")
@@ -73,8 +75,15 @@ def latent_given(model: pm.Model, tree: xr.DataTree) -> xr.Dataset:
 
 
 def latent_draws(model: pm.Model, given: xr.Dataset) -> SampledLatent:
-    """Return draws of a `latent_model` in a form that can predict at new rows."""
-    outputs, needed = latent_parameters(model)
+    """Return draws of a `latent_model`, ready to be continued to new rows."""
+    problem = find_latent(model).op.problem
+    groups = [
+        name
+        for name, by in (("thresholds", problem.by_row.thresholds), ("noise", problem.by_row.noise))
+        if by is not None
+    ]
+    further = [model[name + end] for name in groups for end in ("", "_population")]
+    outputs, needed = latent_parameters(model, further)
     function = of_variables(needed, outputs)
     f = given["f"].values
     arrays = [given[v.name].values for v in needed]
@@ -83,12 +92,11 @@ def latent_draws(model: pm.Model, given: xr.Dataset) -> SampledLatent:
         np.array(column).reshape(*f.shape[:2], *np.shape(column[0]))
         for column in zip(*found, strict=True)
     )
+    values, rest = values[: len(values) - len(further)], values[len(values) - len(further) :]
+    all_groups = {
+        name: np.concatenate([rest[2 * k], rest[2 * k + 1][:, :, None]], axis=2)
+        for k, name in enumerate(groups)
+    }
     coords = {name: given[name] for name in ("chain", "draw")}
-    by, by_group = groups.dimension(model), None
-    if by is not None:
-
-        def by_group(Xnew):
-            return given["thresholds"].values[:, :, groups.codes(model, by, Xnew)]
-
-    problem = find_latent(model).op.problem
+    by_group = all_groups.get("thresholds"), all_groups.get("noise")
     return SampledLatent(problem, f, thresholds, noise, values, coords, by_group)

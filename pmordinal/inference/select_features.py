@@ -124,6 +124,6 @@ def _judge(frame: pd.DataFrame, y, options: dict) -> dict:
     return {
         "n_features": d,
         "log_evidence": result.log_evidence,
-        "loo": float(result.posterior.leave_one_out.value.sum()),
+        "loo": result.posterior.loo,
         "features": frame.columns.tolist(),
     }

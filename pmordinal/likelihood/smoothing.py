@@ -14,6 +14,10 @@ import numpy as np
 from pmordinal.likelihood.quadrature import find_mode, sinh_rule
 from pmordinal.links import LINKS, Link
 
+SHARP = 4.0  # sd of a Gaussian, in units of the noise, up to which the usual rule resolves ends of intervals
+FINEST = 40  # times as many nodes, at most
+MOST = 5000  # averages at a time
+
 Triple = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -50,6 +54,18 @@ class Terms:
         triples = (u0, u1, u2), (l0, l1, l2), (s0, s1, s2)
         return cls(value, d1, curvature, d3, d4, *triples, shrink)
 
+    @property
+    def rows(self) -> list[np.ndarray]:
+        """The fifteen arrays that `of` takes."""
+        first = (self.value, self.d1, self.curvature, self.d3, self.d4)
+        return [*first, *self.upper, *self.lower, *self.log_noise, self.shrink]
+
+    def times(self, weights: np.ndarray | None) -> "Terms":
+        """Return the terms of so many equal data each, `shrink` being that of one; None is one of each."""
+        if weights is None:
+            return self
+        return Terms.of([*(weights * part for part in self.rows[:-1]), self.shrink])
+
 
 def interval_terms(link: Link, lower, upper, f, noise, var=0.0) -> Terms:
     """Return log P(lower < f + noise·e ≤ upper) and its derivatives, in latent units.
@@ -59,7 +75,7 @@ def interval_terms(link: Link, lower, upper, f, noise, var=0.0) -> Terms:
     return Terms.of(link.latent_terms(lower, upper, f, noise, var))
 
 
-def smooth(link: Link, lower, upper, mean, noise: float, sd) -> Terms:
+def smooth(link: Link, lower, upper, mean, noise, sd) -> Terms:
     """Return log ∫ P(lower < f + noise·e ≤ upper) N(f; mean, sd²) df and its derivatives.
 
     Parameters
@@ -67,29 +83,58 @@ def smooth(link: Link, lower, upper, mean, noise: float, sd) -> Terms:
     link : Link
         Distribution of e.
     lower, upper, mean, sd : ndarray, shape (n,)
-    noise : float
+    noise : float or ndarray, shape (n,)
     """
     fields = np.empty((15, mean.size))
+    noise = np.broadcast_to(np.asarray(noise, dtype=float), mean.shape)
     wide = sd >= noise
     for rows, average in ((wide, _over_noise), (~wide, _over_latent)):
         if rows.any():
-            fields[:, rows] = average(link, lower[rows], upper[rows], mean[rows], noise, sd[rows])
+            fields[:, rows] = average(
+                link, lower[rows], upper[rows], mean[rows], noise[rows], sd[rows]
+            )
     return Terms.of(fields)
 
 
-def _over_latent(link, lower, upper, mean, noise, sd):
-    """Average over the latent value f = mean + sd·u, by quadrature in u."""
+def smooth_power(link: Link, lower, upper, mean, noise, sd, power) -> Terms:
+    """Return log ∫ P(lower < f + noise·e ≤ upper)^power N(f; mean, sd²) df and its derivatives.
+
+    Parameters
+    ----------
+    link : Link
+    lower, upper, mean, sd, power : ndarray, shape (n,)
+        Powers are at most one.
+    noise : float or ndarray, shape (n,)
+    """
+    fields = np.empty((15, mean.size))
+    noise = np.broadcast_to(np.asarray(noise, dtype=float), mean.shape)
+    # the ends of the interval are as sharp as the noise, at a distance of about sd
+    finer = np.clip(np.ceil(sd / (SHARP * noise)), 1.0, FINEST).astype(int)
+    for level in np.unique(finer):
+        for rows in np.array_split(*_in_parts(np.flatnonzero(finer == level), level)):
+            given = [a[rows] for a in (lower, upper, mean, noise, sd, power)]
+            fields[:, rows] = _over_latent(link, *given, finer=int(level))  # type: ignore[misc]
+    return Terms.of(fields)
+
+
+def _in_parts(rows: np.ndarray, level: int) -> tuple[np.ndarray, int]:
+    return rows, max(1, rows.size * int(level) // MOST)
+
+
+def _over_latent(link, lower, upper, mean, noise, sd, power=None, finer: int = 1):
+    """Average over u, f = mean + sd·u."""
 
     def slope(u):
-        terms = interval_terms(link, lower, upper, mean + sd * u, noise)
+        terms = interval_terms(link, lower, upper, mean + sd * u, noise).times(power)
         return sd * terms.d1 - u, sd * sd * terms.curvature + 1.0
 
     zero = np.zeros_like(mean)
     u, log_weights = _nodes(
-        slope, zero, _turn(slope(zero)[0], lower - mean, upper - mean, noise, sd)
+        slope, zero, _turn(slope(zero)[0], lower - mean, upper - mean, noise, sd), finer
     )
     f = mean[:, None] + sd[:, None] * u
-    inner = interval_terms(link, lower[:, None], upper[:, None], f, noise)
+    inner = interval_terms(link, lower[:, None], upper[:, None], f, noise[:, None])
+    inner = inner.times(None if power is None else power[:, None])
     log_density = log_weights - 0.5 * u * u - 0.5 * np.log(2 * np.pi)
     pi = _weights(log_density + inner.value)[0]
     shrink = (pi * (u - (pi * u).sum(1, keepdims=True)) ** 2).sum(1)  # 1 − λ·curvature = Var u
@@ -108,7 +153,7 @@ def _over_noise(link, lower, upper, mean, noise, sd):
     e, log_weights = _nodes(
         slope, zero, _turn(slope(zero)[0], lower - mean, upper - mean, sd, noise)
     )
-    shift = noise * e
+    shift = noise[:, None] * e
     centre, var = mean[:, None] + shift, sd[:, None] ** 2
     inner = interval_terms(probit, lower[:, None], upper[:, None], centre, 0.0, var)
     # derivatives by thresholds are those of the inner interval; noise·e shifts it as the mean does
@@ -130,11 +175,11 @@ def _turn(slope, lower, upper, other, unit):
     return np.where(up, np.maximum(low, 0.0) + reach, np.minimum(high, 0.0) - reach)
 
 
-def _nodes(slope, start, end):
-    """Return nodes and log weights of a rule at the mode, as wide as the integrand."""
+def _nodes(slope, start, end, finer: int = 1):
+    """Nodes and log weights of a rule centred at the mode and no wider than the integrand."""
     mode = find_mode(slope, start, end)
     width = 1.0 / np.sqrt(np.maximum(slope(mode)[1], 1.0))
-    nodes, log_weights = sinh_rule()
+    nodes, log_weights = sinh_rule() if finer == 1 else sinh_rule(96 * finer + 1)
     return mode[:, None] + width[:, None] * nodes, log_weights + np.log(width)[:, None]
 
 

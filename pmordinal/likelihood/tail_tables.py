@@ -25,7 +25,7 @@ EDGE = 1e-5  # distance of the first and last angle from 0 and π/2: quadrature 
 NARROW = 0.01  # narrower: a difference of interpolated tails is inaccurate
 
 
-def log_smooth(link: Link, lower, upper, mean, noise: float, var) -> np.ndarray:
+def log_smooth(link: Link, lower, upper, mean, noise, var) -> np.ndarray:
     """Return log ∫ P(lower < f + noise·e ≤ upper) N(f; mean, var) df for arrays that broadcast.
 
     Exact for links that are closed under smoothing and for few data; otherwise interpolated.
@@ -35,9 +35,9 @@ def log_smooth(link: Link, lower, upper, mean, noise: float, var) -> np.ndarray:
         return link.log_interval(
             (lower - mean) / scale, (upper - mean) / scale, (upper - lower) / scale
         )
-    lower, upper, mean, sd, scale = np.broadcast_arrays(lower, upper, mean, np.sqrt(var), scale)
-    shape = mean.shape
-    lower, upper, mean, sd, scale = (a.ravel() for a in (lower, upper, mean, sd, scale))
+    arrays = np.broadcast_arrays(lower, upper, mean, np.sqrt(var), scale, noise)
+    shape = arrays[0].shape
+    lower, upper, mean, sd, scale, noise = (a.ravel() for a in arrays)
     value, rest = np.empty(mean.size), np.arange(mean.size)
     if mean.size > FEW:
         lo, hi, width = (lower - mean) / scale, (upper - mean) / scale, (upper - lower) / scale
@@ -47,7 +47,7 @@ def log_smooth(link: Link, lower, upper, mean, noise: float, var) -> np.ndarray:
         rest = np.flatnonzero(outside)
     for i in range(0, rest.size, MOST):
         part = rest[i : i + MOST]
-        terms = smooth(link, lower[part], upper[part], mean[part], noise, sd[part])
+        terms = smooth(link, lower[part], upper[part], mean[part], noise[part], sd[part])
         value[part] = terms.value
     return value.reshape(shape)
 

@@ -285,6 +285,8 @@ class SiteCovariance:
         Site precisions, their roots, and A_ii.
     room : ndarray, shape (n, n), optional
         Buffer for B⁻¹∘B⁻¹.
+    left_share : ndarray, shape (n,), optional
+        q, the share of W_i that is not of the others: one, unless i stands for several equal sites.
     """
 
     def __init__(
@@ -294,10 +296,12 @@ class SiteCovariance:
         S: np.ndarray,
         diagonal: np.ndarray,
         room: np.ndarray | None = None,
+        left_share: np.ndarray | None = None,
     ):
         self.off = Binv
         Binv.reshape(-1, order="A")[:: W.size + 1] = 0.0
         self.W, self.S, self.diagonal, self.room = W, S, diagonal, room
+        self.own = None if left_share is None else (1.0 - left_share) * diagonal**2
 
     @cached_property
     def off_squared(self) -> np.ndarray:
@@ -309,8 +313,9 @@ class SiteCovariance:
         return self.diagonal * x - symv(self.off, x / self.S) / self.S
 
     def others_squared_times(self, x: np.ndarray) -> np.ndarray:
-        """Return Σ_{j≠i} A_ij² x_j."""
-        return symv(self.off_squared, x / self.W) / self.W
+        """Return Σ_{j≠i} A_ij² x_j + (1 − q_i) A_ii² x_i."""
+        others = symv(self.off_squared, x / self.W) / self.W
+        return others if self.own is None else others + self.own * x
 
 
 def conjugate_residuals(

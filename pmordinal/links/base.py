@@ -146,7 +146,7 @@ class Link(ABC):
             ]
 
     def latent_function(
-        self, lower: FloatArray, upper: FloatArray, noise: float
+        self, lower: FloatArray, upper: FloatArray, noise: float | FloatArray
     ) -> Callable[[FloatArray, FloatArray], Iterable[FloatArray]]:
         """Return `latent_terms` as a function of f and var, for fixed intervals."""
         return lambda f, var: self.latent_terms(lower, upper, f, noise, var)

@@ -94,7 +94,7 @@ class Probit(Link):
         return _evaluate(lower, upper, np.subtract(upper, lower), f, noise, var)[:_VARIANCE]
 
     def latent_function(
-        self, lower: FloatArray, upper: FloatArray, noise: float
+        self, lower: FloatArray, upper: FloatArray, noise: float | FloatArray
     ) -> Callable[[FloatArray, FloatArray], FloatArray]:
         """Return `latent_terms` as a function of f and var; the intervals are copied once."""
         arguments = arguments_of(lower, upper, noise)
@@ -199,8 +199,8 @@ def _evaluate(*given: ArrayLike) -> FloatArray:
     return out
 
 
-def arguments_of(lower: FloatArray, upper: FloatArray, noise: float) -> FloatArray:
-    """Return the arguments of `fill_rows` for intervals and noise; f and var are to be filled in."""
+def arguments_of(lower: FloatArray, upper: FloatArray, noise: float | FloatArray) -> FloatArray:
+    """Return the arguments of `fill_rows` for intervals and noise; f and var are left to be written."""
     arguments = np.empty((6, lower.size))
     arguments[0], arguments[1], arguments[4] = lower, upper, noise
     np.subtract(upper, lower, out=arguments[2])

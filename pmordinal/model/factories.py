@@ -5,21 +5,22 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from pmordinal import checks
+from pmordinal.data import by_row
 from pmordinal.data import design as design_of
-from pmordinal.data import groups
-from pmordinal.data.labels import Labels
+from pmordinal.data.design import Design
 from pmordinal.engines import Engine, get_engine
 from pmordinal.gram import check_columns
 from pmordinal.links import Link
 from pmordinal.model.compile import SmallModel
 from pmordinal.model.label_scales import NAME as SCALES
 from pmordinal.model.label_scales import label_scales
-from pmordinal.model.marginal import ONE_VECTOR, MarginalOrdinal, check_thresholds, is_random
+from pmordinal.model.marginal import MarginalOrdinal, check_thresholds, is_random
 from pmordinal.model.ordinal import Ordinal, increasing_tensor, positive_tensor
 from pmordinal.model.thresholds import thresholds as threshold_prior
 from pmordinal.model.units import warn_of_units
 
-NDIM = {"amplitude": 0, "noise": 0, "noise_fraction": 0, "thresholds": 1}
+POPULATION = "noise_population"
+NDIM = {"amplitude": 0, "noise": 0, POPULATION: 0, "noise_fraction": 0, "thresholds": 1}
 
 
 def gp_model(
@@ -39,6 +40,8 @@ def gp_model(
     noise_fraction=None,
     thresholds=None,
     thresholds_by: str | None = None,
+    noise_by: str | None = None,
+    weights=None,
     standardize: bool | None = None,
 ) -> pm.Model:
     """Return a PyMC model of ordinal labels with a Gaussian-process predictor.
@@ -74,7 +77,15 @@ def gp_model(
         Only for engines that regress on the labels (``"plsor"``): the share of the labels'
         variance, ``amplitude**2``, that is white noise.
     thresholds_by : str, optional
-        Refused: no engine has thresholds by group. Use `latent_model`, which takes this argument.
+        Column of `X` that says whose thresholds cut a row, such as the rater: each has its own,
+        partially pooled (see `thresholds`). It is no attribute of the latent function then.
+    noise_by : str, optional
+        Column of `X` that says whose noise is on a row, which may be the same one: each has its own,
+        partially pooled.
+    weights : str or array_like, shape (n,), optional
+        How many rows like it each row stands for, or the column of `X` that has them. Whole numbers
+        give the fit of the repeated rows at the cost of the distinct ones; others are powers of the
+        likelihood. Not for ``"exact"`` and ``"sparse"``.
     standardize : bool, optional
         Centre and scale the attributes; default is to do so unless you give a covariance of your
         own, whose parameters are in your units. A warning says so where its prior cannot suit them:
@@ -94,6 +105,11 @@ def gp_model(
     deviation of a noisy label, ``noise_fraction ~ Beta(1.5, 1.5)``, ``noise ~ LogNormal(−1, 1)``;
     amplitude and noise are sampled as one vector, ``scales``, in coordinates that suit a sampler.
 
+    With `noise_by`, the prior above is that of ``noise_population``, and the noise of group j is
+    ``noise_population·exp(noise_sd·z_j)``, ``noise_sd ~ HalfNormal(0.5)`` and z standard normal. `fit` finds
+    the joint mode in these coordinates: groups with few rows are drawn to the population. Predictions for
+    groups that the training rows do not have are those of the population.
+
     Examples
     --------
     >>> import pmordinal as pmo
@@ -101,11 +117,12 @@ def gp_model(
     >>> [v.name for v in model.free_RVs]
     ['lengthscale', 'noise', 'thresholds']
     """
-    if thresholds_by is not None:
-        raise ValueError(ONE_VECTOR)
     if standardize is None:
         standardize = not is_own(cov_func)
-    design = design_of.read(X, y, categories, standardize=standardize, unlabeled=unlabeled)
+    X, every = by_row.read(X, thresholds_by, noise_by, weights)
+    design = design_of.read(
+        X, y, categories, standardize=standardize, unlabeled=unlabeled, by_row=every
+    )
     labels, names = design.labels, design.features.names
     engine = get_engine(engine)
     if noise_fraction is not None and not engine.in_label_units:
@@ -120,26 +137,37 @@ def gp_model(
             share = pm.Beta.dist(1.5, 1.5) if noise_fraction is None else noise_fraction
             share = variable("noise_fraction", share)
             if amplitude is None and noise is None:
-                amplitude, noise = label_scales([np.log(spread), -1.0], [0.5, 1.0], share)
+                called = ("amplitude", "noise" if noise_by is None else POPULATION)
+                amplitude, noise = label_scales([np.log(spread), -1.0], [0.5, 1.0], share, called)
             else:
                 default = pm.LogNormal.dist(np.log(spread), 0.5)
                 amplitude = variable("amplitude", default if amplitude is None else amplitude)
-                noise = noise_variable(noise, 1.0)
+                noise = noise_variable(noise, 1.0, noise_by)
             cov = amplitude**2 * (1.0 - share) * covariance(cov_func, d, ard, lengthscale)
             cov += pm.gp.cov.WhiteNoise(amplitude * pt.sqrt(share))
-            begin |= {"amplitude": spread, "noise_fraction": 0.5, "noise": 0.5}
+            begin |= {"amplitude": spread, "noise_fraction": 0.5, "noise": 0.5, POPULATION: 0.5}
             begin[SCALES] = np.array([spread, 0.5])
             begin["thresholds"] = np.arange(labels.n_classes - 1) + 1 - labels.n_classes / 2
+            begin["thresholds_population"] = begin["thresholds"]
         else:
             amplitude = variable("amplitude", 1.0 if amplitude is None else amplitude)
             cov = scaled(covariance(cov_func, d, ard, lengthscale), amplitude)
-            noise = noise_variable(noise)
+            noise = noise_variable(noise, by=noise_by)
         total = pt.sqrt(amplitude**2 + noise**2)
         unit = 1.0 if engine.in_label_units else noise
-        thresholds = threshold_variable(thresholds, labels.n_classes, total, link, unit)
         check_columns(cov, names)
+        population, b = grouped_thresholds(thresholds, design, total, link, unit)
+        by_noise = grouped_noise(noise, design)
         gp = MarginalOrdinal(cov, engine, link)
-        gp.observe("y", design, thresholds, noise, objective=objective, start=begin, dims="obs")
+        gp.observe(
+            "y",
+            design,
+            with_population(b, population, design.every.thresholds),
+            with_population(by_noise, noise, design.every.noise),
+            objective=objective,
+            start=begin,
+            dims="obs",
+        )
         if is_own(cov_func):
             warn_of_units(cov_func, design.rows, names, by_size=is_default)
     return model
@@ -154,6 +182,8 @@ def linear_model(
     coefficients=None,
     thresholds=None,
     thresholds_by: str | None = None,
+    noise_by: str | None = None,
+    weights=None,
     standardize: bool = True,
 ) -> pm.Model:
     """Return a PyMC model of ordinal labels with a linear predictor: the cumulative-link baseline.
@@ -172,6 +202,10 @@ def linear_model(
     thresholds_by : str, optional
         Column of `X` that says whose thresholds cut a row, such as the rater: each has its own,
         partially pooled (see `thresholds`). It is no attribute of the predictor then.
+    noise_by : str, optional
+        Column of `X` that says whose noise is on a row: each group has its own, pooled around one.
+    weights : str or array_like, shape (n,), optional
+        How many rows each row stands for, or a column; see `gp_model`.
     standardize : bool
         Centre and scale the attributes, so that coefficients are per standard deviation; the levels
         of a factor share one.
@@ -192,8 +226,8 @@ def linear_model(
     >>> [v.name for v in model.free_RVs]
     ['coefficients', 'thresholds']
     """
-    X, members = (X, None) if thresholds_by is None else groups.split(X, thresholds_by)
-    design = design_of.read(X, y, categories, standardize=standardize)
+    X, every = by_row.read(X, thresholds_by, noise_by, weights)
+    design = design_of.read(X, y, categories, standardize=standardize, by_row=every)
     model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else pm.Model()
     with model:
         model.add_coords(design.coords)
@@ -201,9 +235,10 @@ def linear_model(
         beta = variable(
             "coefficients", default if coefficients is None else coefficients, dims="feature"
         )
-        _, b = row_thresholds(thresholds, design.labels, 1.0, link, thresholds_by, members)
+        _, b = grouped_thresholds(thresholds, design, 1.0, link)
+        noise = noise_variable(1.0, by=noise_by)
         eta = pt.sum(design.X * beta, axis=-1)
-        Ordinal("y", eta, b, link=link, observed=design.y, dims="obs")
+        observe_rows(eta, b, grouped_noise(noise, design), link, design)
     return model
 
 
@@ -248,9 +283,10 @@ def scaled(cov, amplitude):
     return amplitude**2 * cov
 
 
-def noise_variable(noise, width: float = 1.5):
-    """Return the noise, by default a variable with a LogNormal prior of that width."""
-    return variable("noise", pm.LogNormal.dist(-1.0, width) if noise is None else noise)
+def noise_variable(noise, width: float = 1.5, by: str | None = None):
+    """Return the noise, by default with a LogNormal prior of that width; that of the population, if it is by group."""
+    name = "noise" if by is None else POPULATION
+    return variable(name, pm.LogNormal.dist(-1.0, width) if noise is None else noise)
 
 
 def threshold_variable(thresholds, n_classes: int, scale, link, unit=1.0):
@@ -263,18 +299,47 @@ def threshold_variable(thresholds, n_classes: int, scale, link, unit=1.0):
     return thresholds
 
 
-def row_thresholds(thresholds, labels: Labels, scale, link, by=None, members=None):
-    """Return the common thresholds, and those of the labelled rows: the same, or one vector for each row."""
+def grouped_thresholds(thresholds, design: Design, scale, link, unit=1.0):
+    """Return the population's thresholds, and those of each group of the design, if there are groups: else the same."""
+    by, n_classes = design.every.thresholds, design.labels.n_classes
     if by is None:
-        b = threshold_variable(thresholds, labels.n_classes, scale, link)
+        b = threshold_variable(thresholds, n_classes, scale, link, unit)
         return b, b
     if thresholds is not None:
         raise ValueError("thresholds_by has a prior of its own: leave thresholds= out")
     model = pm.modelcontext(None)
-    model.add_coord(by, list(members.categories))
-    options = {"scale": scale, "link": link, "dims": "threshold", "by": by}
-    b = threshold_prior("thresholds", labels.n_classes, **options)
-    return model["thresholds_population"], b[members.codes[labels.observed].astype(int)]
+    model.add_coord(by.name, list(by.levels))
+    options = {"scale": scale, "unit": unit, "link": link, "dims": "threshold", "by": by.name}
+    b = threshold_prior("thresholds", n_classes, **options)
+    return model["thresholds_population"], b
+
+
+def grouped_noise(population, design: Design):
+    """Return the noise of each group of the design, pooled around the population's, if there are groups: else that."""
+    by = design.every.noise
+    if by is None:
+        return population
+    model = pm.modelcontext(None)
+    model.add_coord(by.name, list(by.levels))
+    if POPULATION not in model.named_vars:
+        population = pm.Deterministic(POPULATION, population)
+    z = pm.Normal("noise_z", shape=len(by.levels), dims=by.name)
+    spread = pm.HalfNormal("noise_sd", 0.5)
+    return pm.Deterministic("noise", population * pt.exp(spread * z), dims=by.name)
+
+
+def with_population(parameters, population, by):
+    """Return the parameters of groups with the population's after them; those of no groups as they are."""
+    return parameters if by is None else pt.concatenate([parameters, pt.shape_padleft(population)])
+
+
+def observe_rows(eta, thresholds, noise, link, design: Design) -> None:
+    """Add the labels of a design as an observed variable of a predictor; parameters may be by group."""
+    known = design.by_row
+    by_threshold, by_noise = known.codes()
+    b = thresholds if by_threshold is None else thresholds[by_threshold]
+    s = noise if by_noise is None else noise[by_noise]
+    Ordinal("y", eta, b, s, link=link, weights=known.weights, observed=design.y, dims="obs")
 
 
 def variable(name: str, value, dims: str | None = None):
@@ -282,7 +347,7 @@ def variable(name: str, value, dims: str | None = None):
     model = pm.modelcontext(None)
     if not isinstance(value, pt.TensorVariable):
         array = checks.finite_array(name, value, ndim=NDIM.get(name))
-        if name in ("lengthscale", "amplitude", "noise"):
+        if name in ("lengthscale", "amplitude", "noise", POPULATION):
             return positive_tensor(name, array)
         if name == "thresholds":
             return increasing_tensor(name, array)

@@ -9,8 +9,8 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from pmordinal import checks
+from pmordinal.data import by_row, term_columns
 from pmordinal.data import design as design_of
-from pmordinal.data import term_columns
 from pmordinal.data.columns import is_polars
 from pmordinal.data.foreign import as_pandas
 from pmordinal.data.levels import show
@@ -20,16 +20,21 @@ from pmordinal.gram import lower
 from pmordinal.links import Link, get_link
 from pmordinal.model import formula as formulas
 from pmordinal.model.compile import SmallModel
-from pmordinal.model.factories import threshold_variable
+from pmordinal.model.factories import (
+    grouped_noise,
+    grouped_thresholds,
+    observe_rows,
+    with_population,
+)
 from pmordinal.model.formula import OFFSET, Formula
 from pmordinal.model.latent.factory import measurements, process_values
 from pmordinal.model.latent.process_ops import Process
 from pmordinal.model.marginal import MarginalOrdinal
-from pmordinal.model.ordinal import Ordinal
 from pmordinal.model.terms import Builder
 
 NA = ("refuse", "drop")
 SAMPLING = ("marginal", "full")
+WEIGHTS = "weights of the rows"  # a column of its own, so that weights go with their rows
 
 
 def formula_model(
@@ -37,8 +42,11 @@ def formula_model(
     data,
     engine: str | Engine | None = None,
     link: str | Link = "probit",
-    *,
+    thresholds_by: str | None = None,
+    noise_by: str | None = None,
+    weights=None,
     priors: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
     categories=None,
     thresholds=None,
     objective: str | None = None,
@@ -58,6 +66,11 @@ def formula_model(
         How the terms are integrated out; default is expectation propagation.
     link : {"probit", "logit", "cloglog"}
         Distribution of the noise, whose scale is one: effects are in its units.
+    thresholds_by, noise_by : str, optional
+        Columns of `data` that say whose thresholds cut a row, and whose noise is on it, such as the
+        rater: see `gp_model`. They may be in terms, too.
+    weights : str or array_like, shape (n,), optional
+        How many rows each row stands for: a column of `data`, or numbers; see `gp_model`.
     priors : mapping, optional
         By name of term, a mapping from hyperparameters to numbers, which fix them, or
         distributions: ``{"gp(age)": {"sd": pm.HalfNormal.dist(1), "lengthscale": 2.0}}``.
@@ -108,13 +121,18 @@ def formula_model(
     if sampling == "full" and not (engine is None and objective is None):
         raise ValueError("engine and objective belong to sampling='marginal'")
     written, table = _read(formula, data)
+    table = _with_weights(table, weights)
     table, left_out = term_columns.without_missing(table, written.variables, na)
     if left_out:
         warn(left_out)
+    given = None if weights is None else WEIGHTS
+    every = by_row.read(table, thresholds_by, noise_by, given)[1]
     computed = [name for name in written.reads if name not in written.variables]
     groups = {name for term in written.terms for name in term.groups}
     features, _ = term_columns.learn(table, written.variables, computed, groups)
-    design = design_of.read(table, table[written.outcome], categories, features=features)
+    design = design_of.read(
+        table, table[written.outcome], categories, features=features, by_row=every
+    )
     link, engine = get_link(link), get_engine("ep" if engine is None else engine)
     if engine.in_label_units:
         raise ValueError(
@@ -135,17 +153,26 @@ def formula_model(
         total = pt.sqrt(1.0 + sum(term.variance for term in built) / link.noise_sd**2)
         begin = {key: value for term in built for key, value in term.start.items()}
         begin["thresholds"] = _first_thresholds(design.labels, link)
-        thresholds = threshold_variable(thresholds, design.labels.n_classes, total, link)
+        population, b = grouped_thresholds(thresholds, design, total, link)
+        one = pt.constant(np.float64(1.0))
+        noise = grouped_noise(one, design)
         if sampling == "full":
-            measured = measurements(design.labels, link, thresholds, 1.0, total)
-            process = Process(lower(cov), design.X, features, design.labels, link)
+            measured = measurements(design.labels, link, population, 1.0, total)
+            process = Process(lower(cov), design.X, features, design.labels, link, design.by_row)
             f = pm.Deterministic("f", process_values(process, *measured), dims="obs")
-            Ordinal("y", f, thresholds, link=link, observed=design.y, dims="obs")
+            observe_rows(f, b, noise, link, design)
             return model
         gp = MarginalOrdinal(cov, engine, link)
         names = tuple(name for term in built for name in term.terms)
         gp.observe(
-            "y", design, thresholds, 1.0, objective=objective, start=begin, terms=names, dims="obs"
+            "y",
+            design,
+            with_population(b, population, design.every.thresholds),
+            with_population(noise, one, design.every.noise),
+            objective=objective,
+            start=begin,
+            terms=names,
+            dims="obs",
         )
     return model
 
@@ -171,6 +198,24 @@ def _read(formula: str, data) -> tuple[Formula, pd.DataFrame]:
     if twice:
         raise ValueError(f"data has more than one column named {twice[0]!r}: rename it")
     return written.with_groups_as_levels(lambda name: _is_number(table[name])), table
+
+
+def _with_weights(table: pd.DataFrame, weights) -> pd.DataFrame:
+    """Return the table with the weights of the rows in a column."""
+    if weights is None:
+        return table
+    if isinstance(weights, str):
+        if weights not in table.columns:
+            raise ValueError(
+                f"weights: data has no column {weights!r}; it has {show(table.columns, 12)}"
+            )
+        weights = table[weights].to_numpy()
+    values = np.asarray(weights)
+    if values.shape != (len(table),):
+        raise ValueError(
+            f"weights must be one for each of {len(table)} rows, got shape {values.shape}"
+        )
+    return table.assign(**{WEIGHTS: values})
 
 
 def _is_number(column: pd.Series) -> bool:

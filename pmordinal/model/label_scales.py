@@ -21,8 +21,8 @@ NAME = "scales"
 PARTS = ("amplitude", "noise")
 
 
-def label_scales(means, widths, share):
-    """Add an amplitude and a noise with independent LogNormal priors to the current model.
+def label_scales(means, widths, share, names: tuple[str, str] = PARTS):
+    """Add an amplitude and a noise with independent LogNormal priors to the model on the stack.
 
     Parameters
     ----------
@@ -30,11 +30,13 @@ def label_scales(means, widths, share):
         Means and standard deviations of the logarithms of amplitude and noise.
     share : TensorVariable
         Share of amplitude² that is white noise.
+    names : tuple of two str
+        What they are called.
 
     Returns
     -------
     amplitude, noise : TensorVariable
-        Deterministic variables of these names; the sampled variable, ``scales``, has both.
+        The variable that is sampled, ``scales``, has both.
 
     Examples
     --------
@@ -45,7 +47,7 @@ def label_scales(means, widths, share):
     """
     parameters = (np.asarray(means, dtype=float), np.asarray(widths, dtype=float), share)
     both = ByLaw(NAME, ScalesLaw(), *parameters, transform=TotalNoise())
-    return tuple(pm.Deterministic(name, both[k]) for k, name in enumerate(PARTS))
+    return tuple(pm.Deterministic(name, both[k]) for k, name in enumerate(names))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """`MarginalOrdinal`: a Gaussian process with ordinal labels; an engine integrates the latent function out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pymc as pm
@@ -11,6 +11,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.op import RandomVariable
 
 from pmordinal.checks import got, one_of
+from pmordinal.data import by_row, groups
 from pmordinal.data import design as design_of
 from pmordinal.data.design import Design
 from pmordinal.data.features import Features
@@ -25,10 +26,6 @@ from pmordinal.model.ordinal import classify, draw_noise, increasing_tensor, pos
 from pmordinal.model.problem import Problem
 
 IMPROPER = (FlatRV, HalfFlatRV)
-ONE_VECTOR = (
-    "engines integrate over the latent function for one vector of thresholds. Thresholds by group: "
-    "pmo.latent_model(X, y, thresholds_by=…); groups that differ by a shift alone: a categorical column of X"
-)
 
 
 class MarginalOrdinal:
@@ -82,6 +79,9 @@ class MarginalOrdinal:
         unlabeled=None,
         features: Features | None = None,
         start: dict | None = None,
+        thresholds_by: str | None = None,
+        noise_by: str | None = None,
+        weights=None,
         **kwargs,
     ):
         """Add the labels as an observed variable, the latent function integrated out.
@@ -95,9 +95,9 @@ class MarginalOrdinal:
         y : array_like, shape (n,)
             Labels: ordered categorical, integers, or anything with `categories`. Missing labels are
             marginalised.
-        thresholds : tensor_like, shape (r − 1,)
+        thresholds : tensor_like, shape (r − 1,), or (groups, r − 1) with `thresholds_by`
             Increasing, see `thresholds`.
-        noise : tensor_like
+        noise : tensor_like, or of shape (groups,) with `noise_by`
             Scale of the noise on the latent function.
         categories : sequence, optional
             All labels in order, the unobserved ones included.
@@ -108,7 +108,13 @@ class MarginalOrdinal:
         features : Features, optional
             How `X` becomes rows; learned from `X` if not given.
         start : dict, optional
-            Values that `fit` starts from, by variable name; by default those of the papers.
+            Where `fit` starts, by variable name; thresholds and noise have the papers' start.
+        thresholds_by, noise_by : str, optional
+            Columns of `X` that say which thresholds cut a row, and which noise is on it: those of the groups
+            in order, as a categorical column has them, else sorted. One more may come after them, for new rows
+            of other groups. A column named here is no attribute of the latent function.
+        weights : str or array_like, shape (n,), optional
+            How many rows each row stands for; see `gp_model`.
         **kwargs
             For the variable, such as `dims`.
 
@@ -117,7 +123,10 @@ class MarginalOrdinal:
         TensorVariable
             The observed variable, class codes of the labelled rows.
         """
-        design = design_of.read(X, y, categories, unlabeled=unlabeled, features=features)
+        X, every = by_row.read(X, thresholds_by, noise_by, weights)
+        design = design_of.read(
+            X, y, categories, unlabeled=unlabeled, features=features, by_row=every
+        )
         check_columns(self.cov_func, design.features.names)
         return self.observe(
             name, design, thresholds, noise, objective=objective, start=start, **kwargs
@@ -142,20 +151,25 @@ class MarginalOrdinal:
         labels = design.labels
         thresholds = pt.cast(increasing_tensor("thresholds", thresholds), "float64")
         noise = pt.cast(positive_tensor("noise", noise), "float64")
-        if thresholds.type.ndim == 2:
-            raise ValueError(f"thresholds must be a vector of {labels.n_classes - 1}: {ONE_VECTOR}")
-        check_thresholds(thresholds, labels.n_classes)
-        if noise.type.ndim != 0:
-            raise ValueError(f"noise must be a scalar, got {noise.type.ndim} dimensions")
+        known = design.by_row
+        check_thresholds(thresholds, labels.n_classes, known.thresholds)
+        check_noise(noise, known.noise)
+        self.engine.check_weights(known.weights)
+        known = replace(
+            known,
+            thresholds=_with_population(known.thresholds, thresholds),
+            noise=_with_population(known.noise, noise),
+        )
         objective = objective or self.engine.objectives[0]
         one_of("objective", objective, self.engine.objectives)
         r = labels.n_classes
         papers = -1.0 + 2.0 / r * np.arange(r - 1)  # b_1 = −1, Δ = 2/r [CG2005, footnote 6]
+        b = thresholds.name if known.thresholds is None else "thresholds_population"
         begin = {
-            thresholds.name: papers,
-            f"{thresholds.name}_first": papers[0],
-            f"{thresholds.name}_gaps": np.diff(papers),
-            noise.name: 1.0,
+            b: papers,
+            f"{b}_first": papers[0],
+            f"{b}_gaps": np.diff(papers),
+            noise.name if known.noise is None else "noise_population": 1.0,
         }
         kernel = lower(self.cov_func)
         problem = Problem(
@@ -167,6 +181,7 @@ class MarginalOrdinal:
             objective=objective,
             link=self.link,
             unlabeled=design.unlabeled,
+            by_row=known,
             scale_is_free=_scale_is_free(kernel, thresholds, noise),
             start=begin | (start or {}),
             terms=terms,
@@ -174,16 +189,51 @@ class MarginalOrdinal:
         return _observed(name, problem, thresholds, noise, **kwargs)
 
 
-def check_thresholds(thresholds, n_classes: int) -> None:
-    """Raise if the shape of the thresholds is known and is not one entry less than there are classes."""
+def check_thresholds(thresholds, n_classes: int, by: groups.Groups | None = None) -> None:
+    """Raise where it is known that thresholds are not r − 1 for r classes, or so many for each group."""
     shape = thresholds.type.shape
     if is_data(thresholds):  # pm.Data has no fixed length
         shape = tuple(thresholds.shape.eval(mode="FAST_COMPILE").tolist())
-    if shape not in ((None,), (n_classes - 1,)):
+    if by is None and len(shape) == 2:
+        raise ValueError(
+            f"thresholds must be a vector of {n_classes - 1}, got shape {shape}: say with thresholds_by= which column "
+            "of X has the group of each row"
+        )
+    if by is not None:
+        counts = (None, len(by.levels), len(by.levels) + 1)
+        if len(shape) != 2 or shape[0] not in counts or shape[1] not in (None, n_classes - 1):
+            raise ValueError(
+                f"thresholds must have shape ({len(by.levels)}, {n_classes - 1}) for the groups of {by.name!r} and "
+                f"{n_classes} classes, got {shape}: make them with pmo.thresholds(by={by.name!r})"
+            )
+    elif shape not in ((None,), (n_classes - 1,)):
         raise ValueError(
             f"thresholds must be a vector of {n_classes - 1} for {n_classes} classes, got shape {shape}: pass "
             f"n_classes={n_classes} to pmo.thresholds, or categories= with all labels in order"
         )
+
+
+def check_noise(noise, by: groups.Groups | None = None) -> None:
+    """Raise where it is known that noise is not a number, or one for each group."""
+    shape = noise.type.shape
+    if by is None and len(shape) != 0:
+        raise ValueError(
+            f"noise must be a scalar, got {len(shape)} dimensions: say with noise_by= which column of X has the group "
+            "of each row"
+        )
+    if by is not None:
+        counts = (None, len(by.levels), len(by.levels) + 1)
+        if len(shape) != 1 or shape[0] not in counts:
+            raise ValueError(
+                f"noise must have shape ({len(by.levels)},) for the groups of {by.name!r}, got {shape}"
+            )
+
+
+def _with_population(by: groups.Groups | None, parameter) -> groups.Groups | None:
+    """Return groups that know whether there is a parameter besides theirs, for rows of other groups."""
+    if by is None:
+        return None
+    return replace(by, has_population=parameter.type.shape[0] == len(by.levels) + 1)
 
 
 def _scale_is_free(kernel: Kernel, thresholds, noise) -> bool:
@@ -233,6 +283,9 @@ class EvidenceLaw(Law):
         """Draw the latent function, then labels."""
         *values, thresholds, noise, rows = parameters
         problem: Problem = self.of.problem
+        by_threshold, by_noise = problem.by_row.codes()
+        thresholds = thresholds if by_threshold is None else thresholds[by_threshold]
+        noise = noise if by_noise is None else noise[by_noise]
         z = pm.Normal.dist(0.0, 1.0, size=rows.shape)
         f = PriorLatent(problem)(z, *values)
         return classify(f + noise * draw_noise(problem.link, rows.shape), thresholds)
@@ -246,7 +299,8 @@ def _observed(name: str, problem: Problem, thresholds, noise, **kwargs):
     parameters = [pt.cast(p, "float64") for p in problem.kernel.parameters]
     axes = iter("abcdefghilmopqrstuvwxyz")
     shapes = [",".join(next(axes) for _ in range(p.type.ndim)) for p in parameters]
-    signature = ",".join(f"({s})" for s in [*shapes, "j", "", "n"]) + "->(n)"
+    shapes += ["J,j" if thresholds.type.ndim == 2 else "j", "N" if noise.type.ndim else "", "n"]
+    signature = ",".join(f"({s})" for s in shapes) + "->(n)"
     law = EvidenceLaw(signature, OrdinalEvidence(problem))
     parameters += [thresholds, noise, pt.as_tensor(np.arange(problem.y.size))]
     return ByLaw(name, law, *parameters, observed=problem.y, **kwargs)

@@ -38,6 +38,8 @@ class Ordinal:
         Scale s, one for all or one for each entry of `eta`.
     link : {"probit", "logit", "cloglog"}
         Distribution F of the standardised noise.
+    weights : array_like, optional
+        How many labels each entry stands for: its log probability counts so often. Draws are of one.
     **kwargs
         As for any PyMC distribution (`observed`, `dims`, `shape`, …).
 
@@ -51,16 +53,23 @@ class Ordinal:
     1
     """
 
-    def __new__(cls, name, eta, thresholds, noise=1.0, link: str | Link = "probit", **kwargs):
-        """Add the variable to the current model."""
-        law = OrdinalLaw(get_link(link))
-        return ByLaw(name, law, *cls._params(eta, thresholds, noise), **kwargs)
+    def __new__(
+        cls, name, eta, thresholds, noise=1.0, link: str | Link = "probit", weights=None, **kwargs
+    ):
+        """Add the variable to the model on the stack."""
+        return ByLaw(name, *cls._law(eta, thresholds, noise, link, weights), **kwargs)
 
     @classmethod
-    def dist(cls, eta, thresholds, noise=1.0, link: str | Link = "probit", **kwargs):
+    def dist(cls, eta, thresholds, noise=1.0, link: str | Link = "probit", weights=None, **kwargs):
         """Return the variable without a model."""
-        law = OrdinalLaw(get_link(link))
-        return ByLaw.dist(law, *cls._params(eta, thresholds, noise), **kwargs)
+        return ByLaw.dist(*cls._law(eta, thresholds, noise, link, weights), **kwargs)
+
+    @classmethod
+    def _law(cls, eta, thresholds, noise, link, weights):
+        params = cls._params(eta, thresholds, noise)
+        if weights is None:
+            return OrdinalLaw(get_link(link)), *params
+        return WeightedLaw(get_link(link)), *params, positive_tensor("weights", weights)
 
     @staticmethod
     def _params(eta, thresholds, noise):
@@ -96,6 +105,22 @@ class OrdinalLaw(Law):
     def logp(self, value, eta, thresholds, noise):
         """Return the log probability of class codes."""
         return ordinal_logp(value, eta, thresholds, noise, self.link)
+
+
+@dataclass(frozen=True)
+class WeightedLaw(OrdinalLaw):
+    """The law of `Ordinal` for entries that stand for several labels each."""
+
+    name = "WeightedOrdinal"
+    signature = "(),(j),(),()->()"
+
+    def draw(self, eta, thresholds, noise, weights, size):
+        """Draw one label for each entry."""
+        return super().draw(eta, thresholds, noise, size)
+
+    def logp(self, value, eta, thresholds, noise, weights):
+        """Return the log probability of all labels that an entry stands for."""
+        return weights * super().logp(value, eta, thresholds, noise)
 
 
 def tensor(name: str, value):

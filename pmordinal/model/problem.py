@@ -2,17 +2,20 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 
+from pmordinal.data.by_row import ByRow
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels
 from pmordinal.data.terms import Term
 from pmordinal.engines import Engine
 from pmordinal.engines.objectives import OBJECTIVES
 from pmordinal.gram import Gram, Kernel
-from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.likelihood import OrdinalLikelihood, Rows
+from pmordinal.likelihood.rows import ALIKE
 from pmordinal.linalg.threads import blas_threads
 from pmordinal.links import Link
 from pmordinal.model.memory import Found, Memory
@@ -38,6 +41,8 @@ class Problem:
     link : Link
     unlabeled : ndarray, shape (m, d)
         Rows without a label.
+    by_row : ByRow
+        Groups and weights of the labelled rows.
     scale_is_free : bool
         Whether amplitude, noise and thresholds are all free: their common scale is fixed by priors only.
     start : mapping of str to ndarray
@@ -58,6 +63,7 @@ class Problem:
     objective: str
     link: Link
     unlabeled: np.ndarray
+    by_row: ByRow = field(default_factory=ByRow)
     scale_is_free: bool = False
     start: Mapping[str, np.ndarray] = field(default_factory=dict)
     terms: tuple[Term, ...] = ()
@@ -69,15 +75,39 @@ class Problem:
         """Class codes of the labelled rows, shape (n,)."""
         return self.labels.codes[self.labels.observed]
 
-    def _at(self, values, thresholds, noise) -> tuple[Gram, OrdinalLikelihood]:
-        # pm.Data may have changed since the model was built
-        if len(thresholds) != self.labels.n_classes - 1:
+    @cached_property
+    def rows(self) -> Rows:
+        """What the likelihood knows of each labelled row."""
+        return ALIKE if self.by_row.is_plain else Rows(*self.by_row.codes(), self.by_row.weights)
+
+    def likelihood(self, thresholds, noise) -> OrdinalLikelihood:
+        """Return the likelihood of the labelled rows."""
+        # data may have changed since the model was built
+        if np.shape(thresholds)[-1] != self.labels.n_classes - 1:
             raise ValueError(
-                f"there are {len(thresholds)} thresholds for {self.labels.n_classes} classes: give one for each "
-                "border between two classes"
+                f"there are {np.shape(thresholds)[-1]} thresholds for {self.labels.n_classes} classes: give one for "
+                "each border between two classes"
             )
-        likelihood = OrdinalLikelihood(thresholds, float(noise), self.link)
-        return Gram(self.kernel, self.X, values), likelihood
+        for name, values, groups in (
+            ("vectors of thresholds", thresholds, self.by_row.thresholds),
+            ("noises", noise, self.by_row.noise),
+        ):
+            if groups is not None and len(values) != groups.size:
+                raise ValueError(
+                    f"there are {len(values)} {name} for {groups.size} groups of {groups.name!r}"
+                )
+        return OrdinalLikelihood(thresholds, noise, self.link, self.rows)
+
+    def _at(self, values, thresholds, noise) -> tuple[Gram, OrdinalLikelihood]:
+        gram, likelihood = Gram(self.kernel, self.X, values), self.likelihood(thresholds, noise)
+        if likelihood.weights is not None and not self.engine.in_label_units:
+            white = gram.diagonal - gram.copy_diagonal()
+            if np.any(white > 1e-12 * gram.diagonal):
+                raise ValueError(
+                    "weights: the rows that a weight stands for would each have white noise of their own: leave the "
+                    "pm.gp.cov.WhiteNoise out, since noise= is noise on each label, or repeat the rows"
+                )
+        return gram, likelihood
 
     def posterior(
         self, values, thresholds, noise, y, loosely: bool = False, memory: Memory | None = None
@@ -97,8 +127,9 @@ class Problem:
         gram, likelihood = self._at(values, thresholds, noise)
         engine = self.found.selected(lambda: self.engine.select(gram, y, likelihood))
         memory = self.found.solutions(y) if memory is None else memory
-        scales = np.concatenate([*map(np.ravel, gram.values), [likelihood.noise]])
-        parameters = np.concatenate([np.arcsinh(1e3 * scales), thresholds])  # nearly logarithms
+        scales = np.concatenate([*map(np.ravel, gram.values), np.ravel(likelihood.noise)])
+        # as good as logarithms
+        parameters = np.concatenate([np.arcsinh(1e3 * scales), np.ravel(likelihood.thresholds)])
         start, is_predicted = memory.predict(parameters)
         if loosely and is_predicted:
             engine = engine.loosened(self.objective, sampled=True)

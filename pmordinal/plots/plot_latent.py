@@ -57,7 +57,7 @@ def plot_latent(
     if isinstance(source, OrdinalFit):
         table = effects(source, names, "latent", ci_prob=ci_prob, **kwargs)
         places, classes = Places.of(table, names), source.labels.class_names
-        thresholds = np.repeat(source.thresholds[:, None], 3, axis=1)
+        thresholds = np.repeat(source.population.thresholds[:, None], 3, axis=1)
         if tree is not None:
             thresholds = _thresholds(tree, ci_prob)
         ax = new_axes(ax, title)

@@ -66,7 +66,9 @@ def plot_regions(
     grid[:, first], grid[:, second] = (g.ravel() for g in np.meshgrid(xs, ys))
     Z = fit.features.standardized(grid)
     mean, _ = fit.posterior.latent(Z)
-    codes = decide(fit.posterior.probabilities(Z), rule)
+    population = fit.population
+    thresholds = population.thresholds
+    codes = decide(fit.posterior.probabilities(Z, population), rule)
     classes = fit.labels.class_names
     colours = class_colours(len(classes))
     ax = new_axes(ax, "Decision regions and thresholds")
@@ -75,13 +77,13 @@ def plot_regions(
         xs, ys, codes.reshape(shape), cmap=ListedColormap(colours), vmin=-0.5, vmax=last, alpha=0.45,
         shading="nearest", rasterized=True, linewidth=0,
     )  # fmt: skip
-    if np.any((mean.min() < fit.thresholds) & (fit.thresholds < mean.max())):
+    if np.any((mean.min() < thresholds) & (thresholds < mean.max())):
         lines = ax.contour(
-            xs, ys, mean.reshape(shape), levels=fit.thresholds, colors=INK, linewidths=0.9,
+            xs, ys, mean.reshape(shape), levels=thresholds, colors=INK, linewidths=0.9,
             linestyles="solid",
         )  # fmt: skip
         said = [caption(name, WIDTH) for name in fit.labels.threshold_names]
-        ax.clabel(lines, fmt=dict(zip(fit.thresholds, said, strict=True)), fontsize="small")
+        ax.clabel(lines, fmt=dict(zip(thresholds, said, strict=True)), fontsize="small")
     if points:
         own = [colours[k] for k in fit.posterior.y]
         ax.scatter(X[:, first], X[:, second], s=22, c=own, edgecolors=INK, linewidths=0.6, zorder=3)

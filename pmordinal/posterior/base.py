@@ -34,11 +34,11 @@ class Status:
 
 @dataclass(frozen=True)
 class Gradient:
-    """Gradient of an objective: one array per kernel parameter, thresholds, log noise."""
+    """Gradient of an objective: one array per kernel parameter, thresholds, log noise, each of the same shape."""
 
     parameters: list[np.ndarray]
     thresholds: np.ndarray
-    log_noise: float
+    log_noise: float | np.ndarray
 
     def __add__(self, other: "Gradient") -> "Gradient":
         """Return the gradient of the sum."""
@@ -216,10 +216,15 @@ class Posterior(ABC):
         prior = kernel.diagonal(values, Xnew)[0]
         return k.T @ self.alpha, np.maximum(prior - (v * v).sum(0), 0.0)
 
-    def probabilities(self, Xnew: np.ndarray | None = None) -> np.ndarray:
-        """Return the class probabilities of new rows, default the training rows, shape (m, r)."""
+    def probabilities(
+        self, Xnew: np.ndarray | None = None, likelihood: OrdinalLikelihood | None = None
+    ) -> np.ndarray:
+        """Return the class probabilities of new rows, default the training rows, shape (m, r).
+
+        Where thresholds or noise have groups, new rows need a `likelihood` that knows theirs.
+        """
         moments = (self.mean, self.variance) if Xnew is None else self.latent(Xnew)
-        return self.likelihood.probabilities(*moments)
+        return (likelihood or self.likelihood).probabilities(*moments)
 
     def components(self, draws: int, rng: np.random.Generator) -> np.ndarray:
         """Return α of each Gaussian in the mixture that f at new rows is drawn from, shape (s, draws or 1)."""
@@ -229,6 +234,12 @@ class Posterior(ABC):
     def in_sample(self) -> np.ndarray:
         """Log probability that a second label at each training row would equal the first, shape (n,)."""
         return self.likelihood.tilted(self.y, self.mean, self.variance).value
+
+    @property
+    def loo(self) -> float:
+        """Σ log p(y_i | y without i): of the rows that a weight stands for one is left out, and each is counted."""
+        scores, weights = self.leave_one_out.value, self.likelihood.weights
+        return float(scores.sum() if weights is None else weights @ scores)
 
     def latent_with_pullback(
         self, Xnew: np.ndarray

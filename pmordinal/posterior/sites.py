@@ -24,7 +24,7 @@ class SiteReaction:
 
     dK: np.ndarray
     thresholds: np.ndarray
-    log_noise: float
+    log_noise: float | np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,28 @@ class MeasuredPosterior(Posterior):
 
 @dataclass(frozen=True, eq=False)
 class SitePosterior(MeasuredPosterior):
-    """Gaussian approximation of the posterior, with a site and a cavity for each label."""
+    """Gaussian approximation: a site of the precision W for each label, and its cavity.
+
+    A row of weight w stands for w labels with equal sites, whose precisions W is the sum of. Its cavity is without one
+    of them: without q W, q = 1/w, or without all of it where w is less than one.
+    """
+
+    @cached_property
+    def left_share(self) -> np.ndarray | None:
+        """q, the share of a row's site that its cavity is without, shape (n,); None is all of it."""
+        w = self.likelihood.weights
+        return None if w is None else 1.0 / np.maximum(w, 1.0)
+
+    @cached_property
+    def left_alpha(self) -> np.ndarray:
+        """α of what the cavity is without, shape (n,)."""
+        return self.alpha if self.left_share is None else self.left_share * self.alpha
+
+    @cached_property
+    def cavity_share(self) -> np.ndarray:
+        """1 − q W A, the posterior variances in units of those of the cavities, shape (n,)."""
+        q, c = self.left_share, self.B_inverse_diagonal
+        return c if q is None else (1.0 - q) + q * c
 
     @cached_property
     def variance(self) -> np.ndarray:
@@ -97,14 +118,18 @@ class SitePosterior(MeasuredPosterior):
     def site_covariance(self) -> linalg.SiteCovariance:
         """Products with A and A∘A."""
         return linalg.SiteCovariance(
-            self.B_inverse.copy(order="F"), self.precision, self.root_precision, self.variance
+            self.B_inverse.copy(order="F"),
+            self.precision,
+            self.root_precision,
+            self.variance,
+            left_share=self.left_share,
         )
 
     @cached_property
     def cavity(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of f_i without the i-th site [CG2005, App. B]."""
-        var = self.variance / self.B_inverse_diagonal  # A/(1 − W A), without cancellation
-        return self.mean - var * self.alpha, var
+        var = self.variance / self.cavity_share  # no cancellation
+        return self.mean - var * self.left_alpha, var
 
     @property
     def start(self) -> Start:

@@ -103,6 +103,10 @@ def write_report(
     True
     """
     fit = a_fit(fit)
+    if fit.by_row.weights is not None:
+        raise ValueError(
+            "a report counts rows, and those of this fit have weights: fit the repeated rows instead"
+        )
     path = files.local(path)
     files.target(path)  # raises now rather than after the work
     with _own_figures():

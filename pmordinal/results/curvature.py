@@ -71,6 +71,7 @@ class JointDraws:
     point : dict of str to ndarray, shape (draws, …)
         Every hyperparameter.
     thresholds, noise : ndarray, shape (draws, r − 1) and (draws,)
+        Those of each row where they differ by group: shapes (draws, n, r − 1) and (draws, n).
     latent : LatentDraws
         Its log densities are those of the pairs.
     converged : ndarray of bool, shape (draws,)
@@ -177,8 +178,8 @@ def joint_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> Join
     )
     return JointDraws(
         {name: np.stack([point[name] for point in points]) for name in points[0]},
-        np.stack([likelihood.thresholds for likelihood in likelihoods]),
-        np.array([likelihood.noise for likelihood in likelihoods]),
+        np.stack([likelihood.row_thresholds for likelihood in likelihoods]),
+        np.array([likelihood.noise_at() for likelihood in likelihoods]),
         latent,
         np.array(converged),
         {"flat_directions": q.n_flat, "rejected_draws": tries - draws},

@@ -1,7 +1,7 @@
 """Posterior draws as an ArviZ ``DataTree``, with the groups that ArviZ's functions need."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import arviz as az
@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from pmordinal import checks
+from pmordinal.data.by_row import ByRow
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels
 from pmordinal.linalg.threads import blas_threads
@@ -31,6 +32,7 @@ class Training:
     features: Features
     link: Link
     index: np.ndarray
+    by_row: ByRow = field(default_factory=ByRow)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +45,8 @@ class Draws:
         Every hyperparameter.
     f : ndarray, shape (chains, draws, n)
     thresholds, noise : ndarray, shape (chains, draws, r − 1) and (chains, draws)
-        Parameters of the likelihood, added to `point` unless it has them. Thresholds by group,
-        which `point` has, are given here for every row, shape (chains, draws, n, r − 1).
+        Of the likelihood; they join `point` if it has none of these names. Thresholds and noise by group,
+        which `point` has, are given for every row, shapes (chains, draws, n, r − 1) and (chains, draws, n).
     log_prior : ndarray, shape (chains, draws)
         Log prior density of the latent function.
     stats : mapping of str to ndarray, shape (chains, draws)
@@ -96,6 +98,7 @@ def to_datatree(
         fit.features,
         posterior.likelihood.link,
         fit.index,
+        fit.by_row,
     )
     tree = assemble(one_chain, training, rng, engine=fit.engine, attrs=attrs)
     if hyper == "gaussian" and draws >= ENOUGH:
@@ -115,8 +118,8 @@ def point_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> Join
 
     return JointDraws(
         {k: repeated(v) for k, v in fit.point.items()},
-        repeated(likelihood.thresholds),
-        repeated(likelihood.noise),
+        repeated(likelihood.row_thresholds),
+        repeated(likelihood.noise_at()),
         latent,
         repeated(posterior.status.converged),
         {},
@@ -145,11 +148,15 @@ def assemble(
     """
     f, thresholds, noise = draws.f, draws.thresholds, draws.noise
     y, labels, link = training.y, training.labels, training.link
-    point = {"thresholds": thresholds, "noise": noise, **draws.point}
+    point = dict(draws.point)
+    if noise.ndim == 2:
+        point = {"noise": noise, **point}
+    if thresholds.ndim == 3:
+        point = {"thresholds": thresholds, **point}
     by_row = thresholds if thresholds.ndim == 4 else thresholds[:, :, None]
     end = np.full((*by_row.shape[:3], 1), np.inf)
     edges = np.concatenate([-end, by_row, end], axis=-1)
-    scale = noise[..., None]
+    scale = noise[..., None] if noise.ndim == 2 else noise
     row = np.arange(y.size) if thresholds.ndim == 4 else 0
     lower, upper = edges[..., row, y], edges[..., row, y + 1]
     log_likelihood = link.log_interval(
@@ -158,23 +165,28 @@ def assemble(
     noisy = f + scale * link.draw(rng, f.shape)
     again = sum((noisy > edges[..., k]).astype(int) for k in range(1, labels.n_classes))
     names = {k: [d for d in v if d] for k, v in draws.dims.items() if k in point}
-    names |= {"f": ["obs"], "y": ["obs"], "X": ["obs", "feature"]}
+    names |= {"f": ["obs"], "y": ["obs"], "X": ["obs", "feature"], "weights": ["obs"]}
     if thresholds.ndim == 3:
         names["thresholds"] = ["threshold"]
+    constant = {"X": training.features.untransform(training.X)}
+    log_p, weights = log_likelihood.sum(-1), training.by_row.weights
+    if weights is not None:
+        constant["weights"], log_p = weights, log_likelihood @ weights
     tree = az.from_dict(
         {
             "posterior": {**point, "f": f},
             "posterior_predictive": {"y": again},
             "log_likelihood": {"y": log_likelihood},
-            "sample_stats": {"log_p": draws.log_prior + log_likelihood.sum(-1), **draws.stats},
+            "sample_stats": {"log_p": draws.log_prior + log_p, **draws.stats},
             "observed_data": {"y": y},
-            "constant_data": {"X": training.features.untransform(training.X)},
+            "constant_data": constant,
         },
         dims=names,
         coords={
             "obs": training.index,
             "feature": list(training.features.names),
             "threshold": labels.threshold_names,
+            **training.by_row.coords,
         },
         attrs={
             "/": {

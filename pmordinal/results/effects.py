@@ -25,7 +25,8 @@ from pmordinal.posterior import Posterior
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
 
-MOST_ROWS = 100  # training rows to average over: enough for a smooth curve, and fast
+MOST_ROWS = 100  # training rows to average over: enough for a picture, cheap for a large fit
+MANY_ROWS = 10_000  # that stand for weighted ones where a median is taken
 KINDS = ("probs", "exceedance", "rank", "latent")
 COLUMNS = ("kind", "class", "mean", "sd", "low", "high")
 
@@ -66,8 +67,9 @@ def effects(
 ) -> pd.DataFrame:
     """Return average predictions along one attribute, or over the combinations of several.
 
-    Each training row (or an evenly spaced selection of them) is given every value in turn, with its other
-    attributes unchanged, and the predictions are averaged.
+    Each training row (or an even selection of them, by their weights) is given every value in turn,
+    its other attributes as they are, and the predictions are averaged. Thresholds and noise by group are
+    those of the population.
 
     Parameters
     ----------
@@ -178,9 +180,9 @@ class Effect:
         X, which = np.unique(X, axis=0, return_inverse=True)  # one-hot rows often coincide
         Z = fit.features.standardized(X)
         return cls(
-            fit.posterior.likelihood,
+            fit.population,
             np.bincount(which.ravel(), weights, len(X)),
-            fit.posterior.probabilities(Z),
+            fit.posterior.probabilities(Z, fit.population),
             *joint_latent(fit.posterior, Z, alphas),
         )
 
@@ -308,8 +310,17 @@ def training_rows(fit: "OrdinalFit", at, free: Sequence[str], rows: int) -> np.n
     if at is not None and not isinstance(at, Mapping):
         raise TypeError(f"at must map attributes to values, or be 'typical', got {checks.got(at)}")
     X = fit.features.untransform(fit.posterior.gram.X)
-    X = X[np.linspace(0, len(X) - 1, min(rows, len(X))).round().astype(int)]
-    return moved(X, fixed(fit.features, at or {}, free))
+    return moved(X[even_rows(fit, rows)], fixed(fit.features, at or {}, free))
+
+
+def even_rows(fit: "OrdinalFit", most: int) -> np.ndarray:
+    """Return the positions of at most so many training rows, evenly chosen: of those that they stand for."""
+    weights, n = fit.by_row.weights, len(fit.posterior.gram.X)
+    if weights is None:
+        return np.linspace(0, n - 1, min(most, n)).round().astype(int)
+    ends = np.cumsum(weights)
+    count = min(most, max(round(ends[-1]), 1))
+    return np.searchsorted(ends, (np.arange(count) + 0.5) * ends[-1] / count)
 
 
 def fixed(
@@ -327,6 +338,8 @@ def fixed(
 def typical_row(fit: "OrdinalFit") -> np.ndarray:
     """Return a row of medians and most frequent levels, shape (1, d), in the user's units."""
     X = fit.features.untransform(fit.posterior.gram.X)
+    if fit.by_row.weights is not None:
+        X = X[even_rows(fit, MANY_ROWS)]
     row = np.median(X, axis=0)
     for column in fit.features.given:
         if column.levels is not None:

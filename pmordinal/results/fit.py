@@ -10,13 +10,15 @@ import pandas as pd
 import xarray as xr
 
 from pmordinal.checks import one_of
+from pmordinal.data.by_row import ByRow
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels
 from pmordinal.data.rows import row_names
 from pmordinal.data.terms import Term
+from pmordinal.likelihood import OrdinalLikelihood, Rows
 from pmordinal.posterior import Posterior
 from pmordinal.results.decisions import KINDS, present
-from pmordinal.results.summary import further
+from pmordinal.results.summary import by_level, further
 
 if TYPE_CHECKING:
     from pmordinal.results.curvature import Surface
@@ -83,7 +85,9 @@ class OrdinalFit:
     model_terms : tuple of Term
         Names of the terms, if the model has some; see `terms`.
     optimum : tuple, optional
-        The objective and its optimum, for ``hyper="gaussian"``; None for a fit from a file or a pickle.
+        The objective and where its optimum is, for ``hyper="gaussian"``; a fit from a file or a pickle has none.
+    by_row : ByRow
+        Groups and weights of the labelled rows.
     """
 
     posterior: Posterior
@@ -99,16 +103,40 @@ class OrdinalFit:
     index: np.ndarray = field(repr=False)
     model_terms: tuple[Term, ...] = ()
     optimum: "tuple[Surface, np.ndarray] | None" = field(default=None, repr=False)
+    by_row: ByRow = field(default_factory=ByRow, repr=False)
 
     @property
     def thresholds(self) -> np.ndarray:
-        """Thresholds b_1 < … < b_{r−1}, shape (r − 1,); `labels.threshold_names` names them."""
-        return self.posterior.likelihood.thresholds
+        """Thresholds b_1 < … < b_{r−1}, shape (r − 1,), or (groups, r − 1); `labels.threshold_names` names them."""
+        thresholds, by = self.posterior.likelihood.thresholds, self.by_row.thresholds
+        return thresholds if by is None else thresholds[: len(by.levels)]
 
     @property
-    def noise(self) -> float:
-        """Scale of the noise on the latent function."""
-        return self.posterior.likelihood.noise
+    def noise(self) -> float | np.ndarray:
+        """Scale of the noise on the latent function, or that of each group."""
+        noise, by = self.posterior.likelihood.noise, self.by_row.noise
+        return noise if by is None else noise[: len(by.levels)]  # type: ignore[index]
+
+    @property
+    def population(self) -> OrdinalLikelihood:
+        """The likelihood of a row of no known group: one vector of thresholds, one noise."""
+        likelihood = self.posterior.likelihood
+        for by in (self.by_row.thresholds, self.by_row.noise):
+            if by is not None and not by.has_population:
+                raise ValueError(
+                    f"thresholds or noise by {by.name!r} have no population here: build the model with pmo.gp_model, "
+                    "or give its thresholds and noise after those of the groups"
+                )
+        b, s = likelihood.thresholds, likelihood.noise
+        return OrdinalLikelihood(
+            b if self.by_row.thresholds is None else b[-1],
+            s if self.by_row.noise is None else s[-1],  # type: ignore[index]
+            likelihood.link,
+        )
+
+    def likelihood_at(self, Xnew) -> OrdinalLikelihood:
+        """Return the likelihood of new rows: that of their groups, the population's where these are not known."""
+        return self.posterior.likelihood.at_new(Rows(*self.by_row.codes_at(Xnew)))
 
     @property
     def log_evidence(self) -> float:
@@ -121,7 +149,8 @@ class OrdinalFit:
         Parameters
         ----------
         Xnew : DataFrame or array_like, shape (m, d)
-            In the units of the training table.
+            In the units of the training table. With thresholds or noise by group it has their columns;
+            groups that are not among the training rows are taken for the population.
         kind : {"probs", "class", "cumulative", "latent", "rank"}
             Class probabilities; the most probable label, of the kind you gave; P(y ≤ k) for all
             classes but the last; mean and standard deviation of the latent function; the expected
@@ -136,25 +165,32 @@ class OrdinalFit:
         DataArray, shape (m, r), (m, r − 1) or (m,); labels; or a Dataset with ``mean`` and ``sd``
         """
         X = self.features.transform(Xnew, name="Xnew")
-        return self._predict(X, {"obs": row_names(Xnew, len(X))}, kind, rule)
+        return self._predict(
+            X, {"obs": row_names(Xnew, len(X))}, kind, rule, self.likelihood_at(Xnew)
+        )
 
-    def _predict(self, X: np.ndarray, rows: dict, kind: str, rule):
-        """Return predictions for rows in the units of the covariance."""
+    def _predict(self, X: np.ndarray, rows: dict, kind: str, rule, likelihood: OrdinalLikelihood):
+        """Return predictions for rows in the units of the covariance, with the likelihood of these rows."""
         one_of("kind", kind, KINDS)
         if kind == "latent":
-            blocks = [self.posterior.latent(block) for block in self._blocks(X)]
+            blocks = [self.posterior.latent(X[part]) for part in self._blocks(X)]
             mean, var = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
             data = {"mean": ("obs", mean), "sd": ("obs", np.sqrt(var))}
             return xr.Dataset(data, coords=rows)
-        probs = np.concatenate([self.posterior.probabilities(block) for block in self._blocks(X)])
+        probs = np.concatenate(
+            [
+                self.posterior.probabilities(X[part], likelihood.of_rows(part))
+                for part in self._blocks(X)
+            ]
+        )
         return present(probs, self.labels, rows, kind, rule)
 
-    def _blocks(self, X: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield new rows in blocks, to bound the memory of a prediction."""
+    def _blocks(self, X: np.ndarray) -> Iterator[slice]:
+        """Yield new rows in blocks, so that what they need besides the result is bounded."""
         width = max(self.posterior.support.size, DRAWS) + TERMS * self.labels.n_classes
         size = max(BLOCK // width, 1)
         for start in range(0, len(X), size):
-            yield X[start : start + size]
+            yield slice(start, start + size)
 
     def relevance(self) -> pd.Series:
         """Return how much each attribute matters, the largest first.
@@ -298,12 +334,16 @@ class OrdinalFit:
             f"{self.posterior.y.size} rows{unlabeled}, {len(self.features.names)} features",
             f"  classes      {counts}",
             f"  log evidence {self.log_evidence:.3f}{missed}",
-            f"  loo          {self.posterior.leave_one_out.value.sum():.3f}",
-            f"  noise        {self.noise:.4g}",
+            f"  loo          {self.posterior.loo:.3f}",
         ]
+        if (weights := self.by_row.weights) is not None:
+            lines.insert(1, f"  weights      {weights.sum():.6g} in all")
         names = self.labels.threshold_names
-        pairs = zip(names, self.thresholds, strict=True)
-        lines.append("  thresholds   " + ", ".join(f"{k}: {v:.4g}" for k, v in pairs))
+        for by, noise in by_level(self.by_row.noise, self.noise):
+            lines.append(f"  noise        {by}{noise:.4g}")
+        for by, thresholds in by_level(self.by_row.thresholds, self.thresholds):
+            pairs = zip(names, thresholds, strict=True)
+            lines.append(f"  thresholds   {by}" + ", ".join(f"{k}: {v:.4g}" for k, v in pairs))
         for name, value in further(self.point).items():
             lines.append(f"  {name:<12} " + np.array2string(value, precision=4, threshold=8))
         lines.append(

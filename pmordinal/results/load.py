@@ -8,12 +8,14 @@ import xarray as xr
 from pytensor.tensor.variable import TensorConstant
 
 from pmordinal.data import files
+from pmordinal.data.by_row import ByRow
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels
 from pmordinal.data.terms import Term
 from pmordinal.engines import ENGINES
 from pmordinal.gram import Gram, revive
-from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.likelihood import OrdinalLikelihood, Rows
+from pmordinal.likelihood.rows import ALIKE
 from pmordinal.posterior import Status
 from pmordinal.results import stores
 from pmordinal.results.fit import FitStatus, OrdinalFit
@@ -77,7 +79,14 @@ def _rebuild(groups: dict[str, xr.Dataset]) -> OrdinalFit:
     kernel = revive(header["kernel"], iter(values))
     constants = [p.data for p in kernel.parameters if isinstance(p, TensorConstant)]
     gram = Gram(kernel, data["X"].values, constants)
-    likelihood = OrdinalLikelihood(data["thresholds"].values, data["noise"].item(), header["link"])
+    by_row, rows = ByRow(), ALIKE
+    if "by_row" in header:
+        arrays = {str(name): data[name].values for name in data.data_vars}
+        by_row = ByRow.from_json(header["by_row"], arrays)
+        rows = Rows(*by_row.codes(), by_row.weights)
+    likelihood = OrdinalLikelihood(
+        data["thresholds"].values, data["noise"].values, header["link"], rows
+    )
     posterior = ENGINES[header["engine"]].posterior_type.restore(
         support=data["support"].values,
         gram=gram,
@@ -107,6 +116,7 @@ def _rebuild(groups: dict[str, xr.Dataset]) -> OrdinalFit:
         features=Features.from_json(header["features"]),
         unlabeled=data["unlabeled"].values,
         index=data["obs"].values,
+        by_row=by_row,
         model_terms=tuple(map(Term.from_json, header.get("terms", ()))),
     )
     if "semisupervised" in groups:

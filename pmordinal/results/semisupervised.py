@@ -53,7 +53,8 @@ class SemiSupervisedFit(OrdinalFit):
         kind, rule
             See `OrdinalFit.predict`.
         """
-        return self._predict(self.unlabeled, {"obs": np.arange(len(self.unlabeled))}, kind, rule)
+        rows = {"obs": np.arange(len(self.unlabeled))}
+        return self._predict(self.unlabeled, rows, kind, rule, self.posterior.likelihood)
 
     def further_groups(self) -> dict[str, xr.Dataset]:
         """Return what this fit has in addition to an `OrdinalFit`, as groups for a file."""

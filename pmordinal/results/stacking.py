@@ -93,6 +93,10 @@ def stack(fits: Mapping[str, OrdinalFit], *, prior: float = PRIOR) -> Stack:
         reason = how_they_differ(fit.labels, first.labels, fit.index, first.index)
         if reason is not None:
             raise ValueError(f"fits[{name!r}] has {reason}: stack fits to the same rows")
+        if fit.by_row.weights is not None:
+            raise ValueError(
+                f"fits[{name!r}] has weights, which a stack does not know: fit the repeated rows"
+            )
     prior = float(finite_array("prior", prior, ndim=0))
     if prior < 0:
         raise ValueError(f"prior must not be negative, got {prior}")

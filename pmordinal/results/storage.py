@@ -15,7 +15,8 @@ from pmordinal.results import stores
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
 
-FORMAT = 1
+FORMAT = 2
+ALIKE = 1  # what a file is marked with whose rows are alike: older versions read it
 
 
 def save(fit: "OrdinalFit", path: str | Path) -> None:
@@ -40,6 +41,10 @@ def save(fit: "OrdinalFit", path: str | Path) -> None:
         "dims": {k: list(v) for k, v in fit.dims.items() if k in fit.point},
         "log_evidence": posterior.log_evidence,
     }
+    if not fit.by_row.is_plain:
+        header["by_row"] = fit.by_row.to_json()
+    by_threshold = ["threshold_group", "threshold"][-posterior.likelihood.thresholds.ndim :]
+    by_noise = ["noise_group"] if fit.by_row.noise is not None else []
     arrays = xr.Dataset(
         {
             "header": ("byte", np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)),
@@ -47,15 +52,16 @@ def save(fit: "OrdinalFit", path: str | Path) -> None:
             "y": ("obs", posterior.y),
             "codes": ("row", fit.labels.codes),
             "unlabeled": (("extra", "column"), fit.unlabeled),
-            "thresholds": ("threshold", posterior.likelihood.thresholds),
-            "noise": posterior.likelihood.noise,
+            "thresholds": (by_threshold, posterior.likelihood.thresholds),
+            "noise": (by_noise, posterior.likelihood.noise),
             "support": ("basis", posterior.support),
             "alpha": ("basis", posterior.alpha),
             "mean": ("obs", posterior.mean),
             "precision": ("basis", posterior.precision),
+            **{name: ("obs", values) for name, values in fit.by_row.arrays().items()},
         },
         coords={"obs": fit.index, "threshold": storable(fit.labels.threshold_names)},
-        attrs={"format": FORMAT, "creator": "pmordinal"},
+        attrs={"format": ALIKE if fit.by_row.is_plain else FORMAT, "creator": "pmordinal"},
     )
     extra = {f"extra_{name}": value for name, value in posterior.extra.items()}
     arrays = arrays.merge(_ragged(extra))

@@ -1,10 +1,13 @@
 """Short tables of a fit or a grid, for the terminal and for reports."""
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+
+from pmordinal.data.groups import Groups
 
 if TYPE_CHECKING:
     from pmordinal.modl.partition.grid import Grid
@@ -30,8 +33,10 @@ def parameters(fit: "OrdinalFit") -> dict[str, float]:
     ['threshold 0|1', 'noise', 'lengthscale']
     """
     names = fit.labels.threshold_names
-    rows = {f"threshold {k}": v for k, v in zip(names, fit.thresholds.tolist(), strict=True)}
-    rows["noise"] = fit.noise
+    rows: dict[str, float] = {}
+    for by, thresholds in by_level(fit.by_row.thresholds, fit.thresholds):
+        rows |= {f"{by}threshold {k}": float(v) for k, v in zip(names, thresholds, strict=True)}
+    rows |= {f"{by}noise": float(v) for by, v in by_level(fit.by_row.noise, fit.noise)}
     for name, value in further(fit.point).items():
         if value.ndim == 0:
             rows[name] = value.item()
@@ -43,6 +48,14 @@ def parameters(fit: "OrdinalFit") -> dict[str, float]:
     return rows
 
 
+def by_level(by: Groups | None, values: Any) -> Iterator[tuple[str, Any]]:
+    """Yield parameters with the name of their group before them; one that is no group's with nothing."""
+    if by is None:
+        yield "", values
+    else:
+        yield from ((f"{by.name}={level}: ", v) for level, v in zip(by.levels, values, strict=True))
+
+
 def outcome(fit: "OrdinalFit") -> dict[str, str]:
     """Return number of rows, evidence, leave-one-out score and status of a fit, as readable text."""
     scores = fit.posterior.leave_one_out.value
@@ -50,12 +63,15 @@ def outcome(fit: "OrdinalFit") -> dict[str, str]:
     missed = "" if correction is None else f" (estimated error {-correction:+.3f})"
     if (error := fit.posterior.log_evidence_error) is not None:
         missed = f" ± {error:.3f} (Monte-Carlo standard error)"
-    se = np.sqrt(scores.size * scores.var())
+    weights = fit.by_row.weights
+    w = np.ones(scores.size) if weights is None else weights
+    se = np.sqrt(w @ (scores - w @ scores / w.sum()) ** 2)
+    weighed = "" if weights is None else f", {weights.sum():.6g} by their weights"
     unlabeled = f", {len(fit.unlabeled)} unlabelled" if len(fit.unlabeled) else ""
     return {
-        "rows": f"{scores.size} labelled{unlabeled}",
+        "rows": f"{scores.size} labelled{weighed}{unlabeled}",
         "log evidence": f"{fit.log_evidence:.2f}{missed}",
-        "leave-one-out log score": f"{scores.sum():.2f} ± {se:.2f}",
+        "leave-one-out log score": f"{fit.posterior.loo:.2f} ± {se:.2f}",
         "fit": f"{fit.status.evaluations} evaluations of {fit.objective}, {fit.status.seconds:.2f} s",
         "status": status(fit),
     }

@@ -74,7 +74,7 @@ def test_refusals_of_groups(ratings):
         pmo.thresholds("b", 3, by="rater")
     with pm.Model(coords={"rater": [1]}), pytest.raises(ValueError, match="leave by= out"):
         pmo.thresholds("b", values=[0.0, 1.0], by="rater")
-    for factory in (pmo.linear_model, pmo.latent_model):
+    for factory in (pmo.linear_model, pmo.latent_model, pmo.gp_model):
         with pytest.raises(ValueError, match=r"'judge' must be a column of the table X.*dose"):
             factory(X, y, thresholds_by="judge")
         with pytest.raises(ValueError, match="no column names"):
@@ -87,13 +87,11 @@ def test_refusals_of_groups(ratings):
             ValueError, match=r"'rater' has 1 missing value\(s\), the first in row 2"
         ):
             factory(X.assign(rater=X["rater"].mask(X.index == 2)), y, thresholds_by="rater")
-    with pytest.raises(ValueError, match=r"pmo.latent_model\(X, y, thresholds_by=…\)"):
+    with pytest.raises(ValueError, match="say with thresholds_by= which column"):
         with pm.Model(coords={"rater": ["Ann", "Bob", "Cy"]}):
             b = pmo.thresholds("b", 4, by="rater")
             gp = MarginalOrdinal(pm.gp.cov.ExpQuad(1, ls=1.0))
             gp.marginal_likelihood("y", X[["dose"]], y, b, 1.0)
-    with pytest.raises(ValueError, match=r"pmo.latent_model\(X, y, thresholds_by=…\)"):
-        pmo.gp_model(X, y, thresholds_by="rater")
 
 
 @pytest.mark.parametrize("table", [pd.DataFrame, pl.from_pandas])
@@ -166,8 +164,16 @@ def test_latent_model_by_group_predicts(approx, ratings, rng):
     above = labels[..., None] > np.arange(3)
     deviation = (above - expected).sum(0) / np.sqrt((expected * (1 - expected)).sum(0))
     assert np.abs(deviation).max() < 4.0
-    with pytest.raises(ValueError, match="rater 'Eve' has no thresholds, known are 'Ann'"):
-        pmo.sample_posterior(model, tree, Xnew=new.assign(rater="Eve"), seed=1, progressbar=False)
+    # a rater that nobody knows has the thresholds of the population
+    many = pmo.sample_posterior(
+        model, sampled(model, 4, 150), Xnew=new.assign(rater="Eve"), seed=2, progressbar=False
+    )
+    latent, labels = many["predictions"]["f"].values[0], many["predictions"]["y"].values[0]
+    b = many["posterior"]["thresholds_population"].values[0][:, None]
+    expected = stats.norm.sf((b - latent[..., None]) / noise)
+    above = labels[..., None] > np.arange(3)
+    deviation = (above - expected).sum(0) / np.sqrt((expected * (1 - expected)).sum(0))
+    assert np.abs(deviation).max() < 4.0
 
 
 @pytest.mark.parametrize(

@@ -321,3 +321,46 @@ def test_polars_tables():
     ours = pmo.fit(pmo.formula_model("rating ~ age + group", table), **QUIET)
     theirs = pmo.fit(pmo.formula_model("rating ~ age + group", polars.from_pandas(table)), **QUIET)
     np.testing.assert_allclose(ours.predict(table), theirs.predict(table), atol=1e-12)
+
+
+# rows that differ
+
+
+def test_weights_are_repeated_rows():
+    table = survey(40)
+    counts = np.random.default_rng(0).integers(1, 4, 40)
+    repeated = table.loc[table.index.repeat(counts)].reset_index(drop=True)
+    formula = "rating ~ income + group + (1 | judge)"
+    weighted = pmo.fit(pmo.formula_model(formula, table, weights=counts), optimize=False, **QUIET)
+    plain = pmo.fit(pmo.formula_model(formula, repeated), optimize=False, **QUIET)
+    # numbers are standardised by the rows of the table, which the weights don't change
+    scale = weighted.features.scale[0] / plain.features.scale[0]
+    assert scale != 1.0
+    same = "rating ~ group + (1 | judge)"
+    weighted = pmo.fit(pmo.formula_model(same, table.assign(n=counts), weights="n"), **QUIET)
+    plain = pmo.fit(pmo.formula_model(same, repeated), **QUIET)
+    assert weighted.log_evidence == pytest.approx(plain.log_evidence, abs=1e-5)
+    np.testing.assert_allclose(weighted.predict(table), plain.predict(table), atol=1e-5)
+
+
+def test_weights_go_with_their_rows():
+    table = survey(40)
+    table.loc[0, "income"] = np.nan
+    counts = np.arange(1.0, 41.0)
+    with pytest.warns(UserWarning, match="1 of 40 rows"):
+        model = pmo.formula_model("rating ~ income", table, weights=counts, na="drop")
+    fit = pmo.fit(model, **QUIET)
+    np.testing.assert_array_equal(fit.by_row.weights, counts[1:])
+    with pytest.raises(ValueError, match="one for each of 40 rows"):
+        pmo.formula_model("rating ~ group", table, weights=counts[1:])
+
+
+def test_thresholds_and_noise_of_raters(wine):
+    formula = "rating ~ temperature + contact + (1 | judge)"
+    model = pmo.formula_model(formula, wine, thresholds_by="judge", noise_by="judge")
+    fit = pmo.fit(model, **QUIET)
+    assert fit.thresholds.shape == (9, 4)
+    assert fit.noise.shape == (9,)
+    one = wine.head(1)
+    known, new = fit.predict(one), fit.predict(one.assign(judge="new"))
+    assert np.abs(known.values - new.values).max() > 1e-3

@@ -38,14 +38,22 @@ class EPPosterior(SitePosterior):
     ----------
     inverse_factor : ndarray, shape (n, n)
         L⁻¹, the inverse of `factor`; zero above the diagonal.
-    B_inverse_diagonal, variance, leave_one_out
-        From the last sweep.
+    B_inverse_diagonal, variance
+        Of the last sweep.
+    site_terms : Terms
+        The likelihood averaged over the cavities, to the power of weights below one.
     """
 
     inverse_factor: np.ndarray = field(repr=False)
     B_inverse_diagonal: np.ndarray = field(repr=False)
     variance: np.ndarray = field(repr=False)
-    leave_one_out: Terms = field(repr=False)
+    site_terms: Terms = field(repr=False)
+
+    @cached_property
+    def leave_one_out(self) -> Terms:
+        """Log p(y_i | y without i) from the cavities, with derivatives; a site is what is left out."""
+        w = self.likelihood.weights
+        return self.site_terms if w is None or w.min() >= 1.0 else super().leave_one_out
 
     @cached_property
     def B_inverse(self) -> np.ndarray:
@@ -53,36 +61,42 @@ class EPPosterior(SitePosterior):
         return linalg.fill_upper(linalg.gram_of_columns(self.inverse_factor))
 
     def evidence_gradient(self) -> Gradient:
-        """Return the gradient of the evidence; at the fixed point it is that with fixed sites."""
-        terms = self.leave_one_out
+        """Return the gradient of the evidence: at the fixed point the sites may be held fixed."""
+        terms = self.site_terms.times(self.likelihood.copies)
         return Gradient(
             self.gram.pullback(self.evidence_dK(0.5 * self.alpha)),
             self.likelihood.threshold_gradient(self.y, terms.upper[0], terms.lower[0]),
-            float(terms.log_noise[0].sum()),
+            self.likelihood.noise_gradient(terms.log_noise[0]),
         )
 
     @cached_property
     def log_evidence_correction(self) -> float:
         """Second-order estimate of log Z − `log_evidence`, from the third and fourth cumulants."""
         off, S = self.site_covariance.off, self.root_precision
-        terms, shrink = self.leave_one_out, self.B_inverse_diagonal
+        terms, shrink, w = self.site_terms, self.cavity_share, self.likelihood.copies
         total, power = 0.0, off * off
         for order, cumulant in ((3, terms.d3), (4, terms.d4)):
             power = power * off  # A_ij = −off_ij / (S_i S_j)
             t = cumulant / (shrink * S) ** order
-            total += (-1) ** order * 0.5 * float(t @ linalg.symv(power, t)) / factorial(order)
+            pairs = (-1) ** order * linalg.symv(power, t if w is None else w * t)
+            if w is not None:  # of a row's copies with each other
+                pairs = w * (pairs + (w - 1.0) * (self.precision * self.variance) ** order * t)
+            total += 0.5 * float(t @ pairs) / factorial(order)
         return total
 
     def loo_gradient(self) -> Gradient:
-        """Return the exact gradient of Σ log p(y_i | y without i), with the change of the sites."""
-        terms, none = self.leave_one_out, np.zeros(self.y.size)
-        # at fixed α, ∂J/∂λ = ½ (L'' + L'²) − L' α
-        moved = self._react(terms.d1, -0.5 * (terms.curvature + terms.d1**2), none, none)
+        """Return the exact gradient of Σ log p(y_i | y without i): the sites move with θ."""
+        w, terms, none = self.likelihood.weights, self.leave_one_out, np.zeros(self.y.size)
+        by_var = 0.5 * (terms.d1**2 - terms.curvature) - terms.d1 * self.left_alpha
+        if w is not None:
+            terms, by_var = terms.times(w), w * by_var
+        # at fixed α, ∂J/∂λ = ½ (L'' + L'²) − L' α, α that of one site
+        moved = self._react(terms.d1, by_var, none, none)
         by_threshold = self.likelihood.threshold_gradient(self.y, terms.upper[0], terms.lower[0])
         return Gradient(
             self.gram.pullback(moved.dK),
             by_threshold + moved.thresholds,
-            float(terms.log_noise[0].sum()) + moved.log_noise,
+            self.likelihood.noise_gradient(terms.log_noise[0]) + moved.log_noise,
         )
 
     def site_pullback(self, by_natural: np.ndarray, by_precision: np.ndarray) -> SiteReaction:
@@ -96,9 +110,10 @@ class EPPosterior(SitePosterior):
         By implicit differentiation: one linear system of order n gives the derivatives x by the
         site precisions, and all others follow.
         """
-        A, terms = self.site_covariance, self.leave_one_out
-        _, lam = self.cavity
-        D = self.B_inverse_diagonal
+        A, D, w = self.site_covariance, self.cavity_share, self.likelihood.copies
+        terms = self.site_terms.times(w)
+        lam = self.variance / D  # over the weight: of the sites' sum, one has that share
+        lam = lam if w is None else lam / w
         L3, L4 = terms.d3, terms.d4
 
         def back(by_mean, by_var, by_natural):
@@ -127,7 +142,7 @@ class EPPosterior(SitePosterior):
         return SiteReaction(
             self.marginal_pullback(by_h, by_var / D**2),
             self.likelihood.threshold_gradient(self.y, total(terms.upper), total(terms.lower)),
-            float(total(terms.log_noise).sum()),
+            self.likelihood.noise_gradient(total(terms.log_noise)),
         )
 
 
@@ -219,7 +234,7 @@ class EP(Engine):
             inverse_factor=state.X,
             B_inverse_diagonal=state.c,
             variance=state.a,
-            leave_one_out=state.terms,
+            site_terms=state.terms,
         )
 
     def _status(self, message: str, sweep: int, residual: float) -> Status:

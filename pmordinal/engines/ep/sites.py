@@ -1,6 +1,10 @@
 """Sites of expectation propagation: solves for the posterior of given sites, and updates them [CG2005, App. B].
 
-New sites match the moments of likelihood × cavity. The engine repeats both, with plain steps and with Newton steps.
+The engine iterates between the two, with plain steps and with the Newton steps that are here.
+
+A row of weight w has w equal sites. What is kept of them (p, α, natural means) are their sums; a cavity is without
+one site, so that all copies of a row have the same one, and each asks for the same new site. A row of weight below one
+has one site, that of the likelihood to this power.
 """
 
 from collections.abc import Callable
@@ -44,8 +48,10 @@ class State:
     h: np.ndarray
     a: np.ndarray
     c: np.ndarray
+    D: np.ndarray
     lam: np.ndarray
     terms: Terms
+    weights: np.ndarray | None
     p_new: np.ndarray
     slope_gap: np.ndarray
     residual: float
@@ -57,12 +63,12 @@ class State:
 
     @property
     def log_evidence(self) -> float:
-        """Log Z of these sites; at the fixed point it is stationary in the sites [CG2005, App. B]."""
+        """Log Z of these sites, stationary where they are at the fixed point [CG2005, App. B]."""
+        w, one = self.weights, _one(self.alpha, self.weights)
+        each = self.terms.value - 0.5 * np.log(self.D)
+        total = each.sum() if w is None else w @ each
         return float(
-            self.terms.value.sum()
-            - 0.5 * np.log(self.c).sum()
-            - 0.5 * linalg.log_det(self.L)
-            + 0.5 * (self.lam * self.alpha - self.h) @ self.alpha
+            total - 0.5 * linalg.log_det(self.L) + 0.5 * (self.lam * one - self.h) @ self.alpha
         )
 
     def damped(self, size: float) -> Sites:
@@ -71,10 +77,20 @@ class State:
         return Sites(p, size * self.slope_gap, self.alpha, self.residual)
 
 
-def _ask(terms: Terms, alpha, p, a) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the site precisions that match moments, the change of α to them, and the residual."""
-    p_new = _floored(terms.curvature / terms.shrink)
-    gap = (terms.d1 - alpha) / terms.shrink
+def _one(total, weights: np.ndarray | None):
+    """Return what one of the copies of a row has of their sum."""
+    return total if weights is None else total / weights
+
+
+def _all(one, weights: np.ndarray | None):
+    """Return the sum over the copies of a row."""
+    return one if weights is None else weights * one
+
+
+def _ask(terms: Terms, alpha, p, a, w) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the site precisions that match moments, the gap in α, and the residual."""
+    p_new = _all(_floored(terms.curvature / terms.shrink), w)
+    gap = (_all(terms.d1, w) - alpha) / terms.shrink
     residual = float(max(np.abs((p_new - p) * a).max(), np.abs(gap * np.sqrt(a)).max()))
     if np.isfinite(residual):
         return p_new, gap, residual
@@ -90,6 +106,7 @@ class SiteProblem:
 
     def __init__(self, K: np.ndarray, y: np.ndarray, likelihood: OrdinalLikelihood, tol: float):
         self.K, self.y, self.likelihood, self.tol = K, y, likelihood, tol
+        self.weights = likelihood.copies
         self.A: linalg.SiteCovariance | None = None
         self.A_residual = np.inf
         self._turn = 0
@@ -97,8 +114,8 @@ class SiteProblem:
 
     @cached_property
     def tilt(self) -> Callable[[np.ndarray, np.ndarray], Terms]:
-        """The averaged likelihood and its derivatives, as a function of cavity means and variances."""
-        return self.likelihood.tilting(self.y)
+        """The likelihood's terms under Gaussians, a function of their means and variances."""
+        return self.likelihood.site_tilting(self.y)
 
     @cached_property
     def K_single(self) -> np.ndarray:
@@ -119,8 +136,9 @@ class SiteProblem:
         else:
             mu, lam = np.zeros(len(self.K)), np.diagonal(self.K)
         terms = self.tilt(mu, lam)
-        alpha = terms.d1  # as at a fixed point with these cavities
-        p = _floored(terms.curvature / terms.shrink)
+        # what it is where the cavities are those of a fixed point
+        alpha = _all(terms.d1, self.weights)
+        p = _all(_floored(terms.curvature / terms.shrink), self.weights)
         t = p * (mu - linalg.symv(self.K, alpha)) + alpha / terms.shrink - alpha
         return self.solve(Sites(p, t, alpha, np.inf), single)
 
@@ -136,9 +154,11 @@ class SiteProblem:
         X = linalg.triangular_inverse(L, self.room(f"inverse {self._turn}", K.dtype))
         c = np.einsum("ij,ij->j", X, X).astype(float)  # diag B⁻¹
         a = linalg.posterior_diagonal(self.K, c, p, S, L)
-        lam = a / c
-        terms = self.tilt(h - lam * alpha, lam)  # [CG2005, eq. 26]
-        return State(p, S, L, X, alpha, h, a, c, lam, terms, *_ask(terms, alpha, p, a))
+        w = self.weights
+        D = c if w is None else (w - 1.0 + c) / w
+        lam = a / D
+        terms = self.tilt(h - lam * _one(alpha, w), lam)  # [CG2005, eq. 26]
+        return State(p, S, L, X, alpha, h, a, c, D, lam, terms, w, *_ask(terms, alpha, p, a, w))
 
     def covariance(self, state: State) -> linalg.SiteCovariance:
         """Return the posterior covariance A: the last one if it gives good enough a step, else a new one."""
@@ -146,7 +166,8 @@ class SiteProblem:
             Binv = linalg.gram_of_columns(state.X, state.X)
             self._turn = 1 - self._turn  # A uses the last buffer
             room = self.room("squared", Binv.dtype)
-            self.A = linalg.SiteCovariance(Binv, state.p, state.S, state.a, room)
+            share = None if self.weights is None else 1.0 / self.weights
+            self.A = linalg.SiteCovariance(Binv, state.p, state.S, state.a, room, share)
             self.A_residual = state.residual
         return self.A
 
@@ -155,23 +176,24 @@ class SiteProblem:
 
         In the model h changes by A z, which is exact, and λ to first order in the change of p.
         """
-        A = self.covariance(state)
+        A, w = self.covariance(state), self.weights
         expected = 0.1 * state.residual**2
         p, z = state.p, np.zeros_like(state.p)
         lam, terms = state.lam, state.terms
         p_new, gap, residual = state.p_new, state.slope_gap, state.residual
         best = None
         for _ in range(ROUNDS):
-            dp, dz = _newton_step(A, state.c, lam, terms, p_new - p, gap, min(0.1, residual))
+            gaps = p_new - p, gap
+            dp, dz = _newton_step(A, state.D, lam, terms.times(w), w, *gaps, min(0.1, residual))
             p, z = np.maximum(p + dp, 0.1 * p), z + dz
             g = linalg.symv(
                 self.K, z - state.S * linalg.solve(state.L, state.S * linalg.symv(self.K, z))
             )
-            x = A.others_squared_times(p - state.p) / state.c**2
+            x = A.others_squared_times(p - state.p) / state.D**2
             lam = np.where(x > 0, state.lam / (1.0 + x / state.lam), state.lam - x)
             alpha = state.alpha + z - state.p * g
-            terms = self.tilt(state.h + g - lam * alpha, lam)
-            p_new, gap, new = _ask(terms, alpha, p, lam / (1.0 + p * lam))
+            terms = self.tilt(state.h + g - lam * _one(alpha, w), lam)
+            p_new, gap, new = _ask(terms, alpha, p, lam / (1.0 + _one(p, w) * lam), w)
             if not new < 0.7 * residual:
                 break
             residual = new
@@ -182,15 +204,15 @@ class SiteProblem:
         return best
 
 
-def _newton_step(A: linalg.SiteCovariance, c, lam, terms: Terms, p_gap, slope_gap, rtol):
-    """Return the changes of p and z that remove the mismatch to first order."""
+def _newton_step(A: linalg.SiteCovariance, share, lam, terms: Terms, w, p_gap, slope_gap, rtol):
+    """Return the changes of p and of z that close the gaps to first order; `terms` are times the weights."""
     D, L3, L4 = terms.shrink, terms.d3, terms.d4
 
     def respond(dp, slope_gap, p_gap):
-        dlam = -A.others_squared_times(dp) / c**2
+        dlam = -A.others_squared_times(dp) / share**2
         dz = slope_gap + 0.5 * L3 * dlam / D
         dh = A.times(dz)
-        return p_gap - (L3 * (dh / D - lam * dz) + 0.5 * L4 * dlam) / D**2, dz
+        return p_gap - (L3 * (dh / D - lam * _one(dz, w)) + 0.5 * L4 * dlam) / D**2, dz
 
     scale = A.diagonal
     rhs, _ = respond(np.zeros_like(lam), slope_gap, p_gap)

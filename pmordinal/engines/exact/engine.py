@@ -51,6 +51,7 @@ class Exact(Engine):
     name: ClassVar[str] = "exact"
     needs_normal_noise: ClassVar[bool] = True
     is_monte_carlo: ClassVar[bool] = True
+    has_weights: ClassVar[bool] = False
     posterior_type: ClassVar[type[Posterior]] = ExactPosterior
 
     draws: int = 1000
@@ -78,6 +79,7 @@ class Exact(Engine):
     ) -> ExactPosterior:
         """Return weighted draws of the exact posterior; see `Engine`."""
         self.check_link(likelihood.link)
+        self.check_weights(likelihood.weights)
         box = Box.solve(
             *boxed_normal(gram, y, likelihood),
             order=None if self.order is None or self.order.size != y.size else self.order,
@@ -86,7 +88,7 @@ class Exact(Engine):
         rng = np.random.default_rng(self.seed)
         proposals = box.propose(uniforms(rng, y.size, self.draws))
         log_weights = self._sharpen(box, proposals, rng)
-        precision = np.full(y.size, likelihood.noise**-2.0)
+        precision = np.full(y.size, likelihood.noise_at() ** -2.0)
         factor = linalg.cholesky_B(gram.matrix, np.sqrt(precision))
         alphas = box.alpha(proposals.x)
         w = np.exp(proposals.log_weights - proposals.log_weights.max())

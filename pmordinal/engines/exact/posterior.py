@@ -159,8 +159,9 @@ class ExactPosterior(MeasuredPosterior):
 
     def _log_left_out(self, y: np.ndarray) -> np.ndarray:
         """Log P(y_i | z without i) for each draw of z, shape (n, draws)."""
-        variance = self.likelihood.noise**2 / self.B_inverse_diagonal[:, None]  # 1/(C⁻¹)_ii
-        z = self._means + self.likelihood.noise**2 * self.alphas
+        noise = self.likelihood.noise_at(2)
+        variance = noise**2 / self.B_inverse_diagonal[:, None]  # 1/(C⁻¹)_ii
+        z = self._means + noise**2 * self.alphas
         mean = z - variance * self.alphas
         lower, upper = (b[:, None] for b in self.likelihood.bounds(y))
         sd = np.sqrt(variance)
@@ -206,20 +207,27 @@ class ExactPosterior(MeasuredPosterior):
         mean, spread = self._moments(*self._part_given_z(kernel, values, Xnew))
         return mean.value, spread.value
 
-    def probabilities(self, Xnew: np.ndarray | None = None) -> np.ndarray:
-        """Return the class probabilities of new rows, default the training rows, shape (m, r)."""
-        return self._classes(*self._given_z(Xnew)).value
+    def probabilities(
+        self, Xnew: np.ndarray | None = None, likelihood: OrdinalLikelihood | None = None
+    ) -> np.ndarray:
+        """Return the class probabilities of new rows, default the training rows, shape (m, r); see `Posterior`."""
+        return self._classes(*self._given_z(Xnew), likelihood or self.likelihood).value
 
-    def prediction(self, Xnew: np.ndarray | None = None) -> Prediction:
+    def prediction(
+        self, Xnew: np.ndarray | None = None, likelihood: OrdinalLikelihood | None = None
+    ) -> Prediction:
         """Return latent moments and class probabilities with their Monte-Carlo standard errors.
 
         Parameters
         ----------
         Xnew : ndarray, shape (m, d), optional
             In the units of the covariance; default is the training rows.
+        likelihood : OrdinalLikelihood, optional
+            Of the new rows, where thresholds or noise have groups.
         """
         given = self._given_z(Xnew)
-        return Prediction(*self._moments(*given), self._classes(*given))
+        classes = self._classes(*given, likelihood or self.likelihood)
+        return Prediction(*self._moments(*given), classes)
 
     def _given_z(self, Xnew: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Mean, shape (m, draws), and variance, shape (m,), of f at rows given each draw of z."""
@@ -245,17 +253,18 @@ class ExactPosterior(MeasuredPosterior):
             Estimate(variance + between, _standard_error(square, between, self.weights)),
         )
 
-    def _classes(self, means: np.ndarray, variance: np.ndarray) -> Estimate:
-        """Return class probabilities averaged over the draws: a mixture of Gaussians, not one."""
-        (m, draws), r = means.shape, self.likelihood.n_classes
+    def _classes(
+        self, means: np.ndarray, variance: np.ndarray, likelihood: OrdinalLikelihood
+    ) -> Estimate:
+        """Average of the rectangle formula over the draws: a mixture, not one Gaussian."""
+        (m, draws), r = means.shape, likelihood.n_classes
         probs, errors = np.empty((m, r)), np.empty((m, r))
         rows = max(1, MOST // (draws * r))
-        codes = np.arange(r)[:, None]
+        codes = np.arange(r)[None, :, None]
         for i in range(0, m, rows):
             part = slice(i, i + rows)
-            p = np.exp(
-                self.likelihood.log_tilted(codes, means[part, None], variance[part, None, None])
-            )
+            here = likelihood.of_rows(part)
+            p = np.exp(here.log_tilted(codes, means[part, None], variance[part, None, None]))
             probs[part] = p @ self.weights
             errors[part] = _standard_error(p, probs[part], self.weights)
         return Estimate(probs / probs.sum(1, keepdims=True), errors)
@@ -320,7 +329,9 @@ class ExactPosterior(MeasuredPosterior):
         return Gradient(
             self.gram.pullback(by.C),
             self.likelihood.threshold_gradient(self.y, by.upper, by.lower),
-            2.0 * self.likelihood.noise**2 * float(np.trace(by.C)),
+            self.likelihood.noise_gradient(
+                2.0 * self.likelihood.noise_at() ** 2 * np.diagonal(by.C)
+            ),
         )
 
 
@@ -344,7 +355,7 @@ def _standard_error(values: np.ndarray, mean: np.ndarray, weights: np.ndarray) -
 def boxed_normal(
     gram: Gram, y: np.ndarray, likelihood: OrdinalLikelihood
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return C = K + s² I, and the lower and upper ends of the box that the labels restrict z to."""
+    """Return C = K + s² I, s that of each row, and the box that the labels put z in."""
     C = np.array(gram.matrix, order="F")
-    C[np.diag_indices(y.size)] += likelihood.noise**2
+    C[np.diag_indices(y.size)] += likelihood.noise_at() ** 2
     return C, *likelihood.bounds(y)

@@ -118,11 +118,12 @@ class SparsePosterior(SitePosterior):
         by_mean, curvature = terms.d1[left], terms.curvature[left]
         by_variance = 0.5 * (by_mean**2 - curvature)
         through = self._pullback(self.gram.X[left], by_mean, by_variance)
+        outside = self.likelihood.of_rows(left)
         upper, lower, log_noise = (t[0][left] for t in (terms.upper, terms.lower, terms.log_noise))
         return Gradient(
             through.parameters,
-            through.thresholds + self.likelihood.threshold_gradient(self.y[left], upper, lower),
-            through.log_noise + float(log_noise.sum()),
+            through.thresholds + outside.threshold_gradient(self.y[left], upper, lower),
+            through.log_noise + outside.noise_gradient(log_noise),
         )
 
     def latent_with_pullback(
@@ -165,8 +166,9 @@ class SparsePosterior(SitePosterior):
             add(kernel.diagonal(values, X)[1](dvar))
         dK, by = chain.back(dM, dgamma, dnu)
         add(self.support_gram.pullback(dK))
-        thresholds = self.likelihood.threshold_gradient(self.y[self.basis], by.upper, by.lower)
-        return Gradient(total, thresholds, float(by.log_noise.sum()))
+        inside = self.likelihood.of_rows(self.basis)
+        thresholds = inside.threshold_gradient(self.y[self.basis], by.upper, by.lower)
+        return Gradient(total, thresholds, inside.noise_gradient(by.log_noise))
 
 
 @ENGINES.register("sparse")
@@ -203,6 +205,7 @@ class SparseADF(Engine):
     name: ClassVar[str] = "sparse"
     objectives: ClassVar[tuple[str, ...]] = ("validation",)
     posterior_type: ClassVar[type[Posterior]] = SparsePosterior
+    has_weights: ClassVar[bool] = False
 
     n_basis: int | float | None = None
     working_set: int = 59
@@ -280,20 +283,22 @@ class SparseADF(Engine):
         likelihood: OrdinalLikelihood,
         start: Start | None = None,
     ) -> SparsePosterior:
-        """Return the posterior given the labels of the basis; a basis is chosen if there is none yet."""
+        """Return the posterior given the labels of the basis, which is chosen if there is none yet."""
+        self.check_weights(likelihood.weights)
         u = np.array(self.select(gram, y, likelihood).basis)
         if u.size >= y.size or u.max() >= y.size:
             raise ValueError(f"basis must hold some of the rows 0 to {y.size - 1}, and not all")
         support = Gram(gram.kernel, gram.X[u], gram.values)
         K = support.matrix
-        chain = Chain(K, y[u], likelihood, self.refresh)
+        of_basis = likelihood.of_rows(u)
+        chain = Chain(K, y[u], of_basis, self.refresh)
         alpha, p = chain.last.alpha, chain.last.rule.p
         L = linalg.cholesky_B(K, np.sqrt(p))
         D = np.diagonal(linalg.inverse(L)).copy()
         mean, var = marginals(gram, u, support, alpha, p, L, D)
         lam = var[u] / D
-        # evidence of the labels of the basis
-        log_Z = likelihood.log_tilted(y[u], mean[u] - lam * alpha, lam).sum()
+        # of the basis's labels
+        log_Z = of_basis.log_tilted(y[u], mean[u] - lam * alpha, lam).sum()
         log_Z += 0.5 * (lam @ alpha**2 - alpha @ mean[u] - np.log(D).sum() - linalg.log_det(L))
         return SparsePosterior(
             gram=gram,

@@ -175,7 +175,8 @@ class Tilted:
 
     def forward(self, t: int, mean: float, var: float) -> tuple[float, float]:
         """Return γ and ν of label t [Srijith2012, eq. 5]."""
-        terms = self.likelihood.tilted(self.y[t : t + 1], np.array([mean]), np.array([var]))
+        row = slice(t, t + 1)
+        terms = self.likelihood.of_rows(row).tilted(self.y[row], np.array([mean]), np.array([var]))
         self.terms.append(terms)
         p, b = sites_of(terms, mean)
         self.p[t], self.b[t] = p.item(), b.item()

@@ -36,7 +36,7 @@ class Greedy:
             k = min(working_set, self.outside.size)
             J = rng.choice(self.outside, k, replace=False, shuffle=False)  # step 2
             A = self._columns(J)
-            terms = self.likelihood.tilted(self.y[J], self.mean[J], self.var[J])
+            terms = self.likelihood.of_rows(J).tilted(self.y[J], self.mean[J], self.var[J])
             gamma, nu = terms.d1, terms.curvature  # [Srijith2012, eq. 5]
             nlp = self._scores(J, A, gamma, nu)  # step 3
             best = int(nlp.argmin())  # step 4
@@ -64,7 +64,7 @@ class Greedy:
         mean = self.mean[rows] + a * gamma
         floor = LEAST_VARIANCE * self.gram.diagonal[rows]
         var = np.maximum(self.var[rows] - a * a * nu, floor)
-        return self.likelihood.log_tilted(self.y[rows], mean, var)
+        return self.likelihood.of_rows(rows.ravel()).log_tilted(self.y[rows], mean, var)
 
     def _include(self, j: int, c: np.ndarray, gamma: float, nu: float) -> None:
         self.V[:, self.basis.size] = v = c * np.sqrt(nu)

@@ -107,6 +107,11 @@ def fit_semisupervised(
     landscape = Landscape(model, objective, priors, MatchedProblem.of)
     problem = landscape.problem
     assert isinstance(problem, MatchedProblem)
+    if not problem.by_row.is_plain:
+        raise ValueError(
+            "a semi-supervised fit knows neither thresholds_by=, noise_by= nor weights=: leave them out, or fit the "
+            "labelled rows alone"
+        )
     gamma = class_proportions(problem.labels, proportions)
     if not problem.engine.has_latent_pullback:
         raise ValueError(

@@ -14,8 +14,8 @@ from pymc.gp.hsgp_approx import approx_hsgp_hyperparams
 from scipy.stats import norm
 
 from pmordinal import checks
+from pmordinal.data import by_row
 from pmordinal.data import design as design_of
-from pmordinal.data import groups
 from pmordinal.data.labels import Labels
 from pmordinal.gram import check_columns, lower
 from pmordinal.links import Link, get_link
@@ -36,7 +36,6 @@ from pmordinal.model.latent.process_ops import (
     Spectrum,
 )
 from pmordinal.model.laws import ByLaw, Law
-from pmordinal.model.ordinal import Ordinal
 from pmordinal.model.units import warn_of_units
 
 APPROXIMATIONS = ("full", "hsgp")
@@ -58,6 +57,8 @@ def latent_model(
     noise=None,
     thresholds=None,
     thresholds_by: str | None = None,
+    noise_by: str | None = None,
+    weights=None,
     standardize: bool | None = None,
     m: int | Sequence[int] | None = None,
     c: float | None = None,
@@ -78,6 +79,8 @@ def latent_model(
     thresholds_by : str, optional
         Column of `X` that says whose thresholds cut a row, such as the rater: each has its own,
         partially pooled (see `thresholds`). It is no attribute of the latent function then.
+    noise_by, weights
+        As in `gp_model`.
     m, c : int or sequence of int, and float, optional
         For ``approx="hsgp"``: basis functions for each attribute, and how far the basis extends, in
         half-ranges of the data. The defaults resolve length-scales of 0.2 to 3 half-ranges for
@@ -101,8 +104,8 @@ def latent_model(
         raise ValueError("m and c belong to approx='hsgp'")
     if standardize is None:
         standardize = not models.is_own(cov_func)
-    X, members = (X, None) if thresholds_by is None else groups.split(X, thresholds_by)
-    design = design_of.read(X, y, categories, standardize=standardize)
+    X, every = by_row.read(X, thresholds_by, noise_by, weights)
+    design = design_of.read(X, y, categories, standardize=standardize, by_row=every)
     features, labels = design.features, design.labels
     link, d = get_link(link), len(features.names)
     model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else pm.Model()
@@ -113,19 +116,19 @@ def latent_model(
         check_columns(cov, features.names)
         if models.is_own(cov_func):
             warn_of_units(cov_func, design.rows, features.names, by_size=thresholds is None)
-        noise = models.noise_variable(noise)
+        noise = models.noise_variable(noise, by=noise_by)
         total = pt.sqrt(amplitude**2 + noise**2)
-        centre, b = models.row_thresholds(thresholds, labels, total, link, thresholds_by, members)
+        centre, b = models.grouped_thresholds(thresholds, design, total, link)
         measured = measurements(labels, link, centre, noise, total)
         if approx == "hsgp":
             gp, phi, root = _basis(cov, design.X, features.names, m, c)
-            basis = Basis(gp, phi, design.X, features, labels, link)
+            basis = Basis(gp, phi, design.X, features, labels, link, design.by_row)
             f = _basis_values(basis, root, *measured)
         else:
-            process = Process(lower(cov), design.X, features, labels, link)
+            process = Process(lower(cov), design.X, features, labels, link, design.by_row)
             f = process_values(process, *measured)
         f = pm.Deterministic("f", f, dims="obs")
-        Ordinal("y", f, b, noise, link=link, observed=design.y, dims="obs")
+        models.observe_rows(f, b, models.grouped_noise(noise, design), link, design)
     return model
 
 

@@ -17,6 +17,7 @@ import pytensor.tensor as pt
 from pytensor.graph import Apply
 from scipy.linalg import lapack
 
+from pmordinal.data.by_row import ByRow
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels
 from pmordinal.linalg import half_solve
@@ -38,7 +39,9 @@ class Basis:
         The functions at the rows.
     X : ndarray, shape (n, d)
     features, labels, link
-        How a table becomes rows, the labels, and the distribution of the noise.
+        What the rows and classes are called, and the noise's distribution.
+    by_row : ByRow
+        Groups and weights of the rows.
     gram : ndarray, shape (m, m)
         ΦᵀΦ.
     """
@@ -49,6 +52,7 @@ class Basis:
     features: Features
     labels: Labels
     link: Link
+    by_row: ByRow = field(default_factory=ByRow)
     gram: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:

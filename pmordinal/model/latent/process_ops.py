@@ -12,6 +12,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import disconnected_type
 
+from pmordinal.data.by_row import ByRow
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels
 from pmordinal.gram import Gram, Kernel
@@ -36,6 +37,7 @@ class Process:
     features: Features
     labels: Labels
     link: Link
+    by_row: ByRow = field(default_factory=ByRow)
     whitening: Whitening = field(init=False)
 
     def __post_init__(self) -> None:

@@ -87,8 +87,9 @@ class OrdinalEvidence(ProblemOp, ValueWithGradient):
             raise ValueError(
                 f"the model has {len(problem.X)} labelled rows, got {y.size} class codes"
             )
-        codes = _codes(y, thresholds.size + 1)
-        usable = noise > 0 and _usable(inputs[:-1]) and (thresholds[1:] > thresholds[:-1]).all()
+        codes = _codes(y, thresholds.shape[-1] + 1)
+        increasing = (thresholds[..., 1:] > thresholds[..., :-1]).all()
+        usable = np.all(noise > 0) and _usable(inputs[:-1]) and increasing
         if usable and codes is not None:
             try:
                 with np.errstate(all="ignore"):  # overflow is checked below
