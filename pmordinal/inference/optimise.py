@@ -181,7 +181,7 @@ class Target:
 
     def maximise(self, x0: np.ndarray, max_evaluations: int, show) -> Run:
         """Run L-BFGS from `x0`, with the objective scaled by 1/n."""
-        n = len(self.problem.X)
+        n = self.problem.n_labels
         best, best_x = -np.inf, x0
         count = steps = 0
 
