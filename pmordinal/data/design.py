@@ -8,6 +8,7 @@ import pandas as pd
 
 from pmordinal.data import features as feature_table
 from pmordinal.data.by_row import ByRow
+from pmordinal.data.columns import read_columns
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels, encode
 from pmordinal.data.rows import row_names
@@ -105,8 +106,14 @@ def read(
     by_row : ByRow, optional
         Groups and weights of the rows.
     """
+    by_row = ByRow() if by_row is None else by_row
+    weights = by_row.weights
+    if weights is not None and weights.size != (count := len(read_columns(X, "X")[1][0])):
+        raise ValueError(
+            f"weights must have one number for each of the {count} rows, got {weights.size}"
+        )
     if features is None:
-        features, rows = feature_table.learn(X, standardize=standardize)
+        features, rows = feature_table.learn(X, standardize=standardize, weights=weights)
     else:
         rows = features.transform(X)
     labels = encode(y, categories)
@@ -118,9 +125,4 @@ def read(
     index = row_names(X, len(rows))
     if not pd.Index(index).is_unique:
         index = np.arange(len(rows))
-    by_row = ByRow() if by_row is None else by_row
-    if by_row.weights is not None and by_row.weights.size != len(rows):
-        raise ValueError(
-            f"weights must have one number for each of the {len(rows)} rows, got {by_row.weights.size}"
-        )
     return Design(rows, labels, features, index, further, by_row)

@@ -186,7 +186,9 @@ class Features:
         return np.column_stack([plain, *(computed(c, numbers, name) for c in expressions)])
 
 
-def learn(X: Any, standardize: bool = False, name: str = "X") -> tuple[Features, np.ndarray]:
+def learn(
+    X: Any, standardize: bool = False, name: str = "X", weights: np.ndarray | None = None
+) -> tuple[Features, np.ndarray]:
     """Learn how a table becomes a float matrix; return these rules and the matrix.
 
     Parameters
@@ -201,6 +203,8 @@ def learn(X: Any, standardize: bool = False, name: str = "X") -> tuple[Features,
         root mean square of their standard deviations.
     name : str
         What to call `X` in error messages.
+    weights : ndarray, shape (n,), optional
+        How many rows each stands for, where means and standard deviations are taken.
 
     Returns
     -------
@@ -236,12 +240,22 @@ def learn(X: Any, standardize: bool = False, name: str = "X") -> tuple[Features,
         largest = np.abs(matrix).max(axis=0)
         largest[largest == 0] = 1.0
         relative = matrix / largest
-        center = largest * relative.mean(axis=0)
-        scale = largest * relative.std(axis=0)
+        mean, sd = moments(relative, weights)
+        center, scale = largest * mean, largest * sd
         scale = _common(columns, scale)
     features = Features(columns, center, scale)
     _check_unique(features.names, name)
     return features, features.standardized(matrix, name)
+
+
+def moments(matrix: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and standard deviations of columns, of the rows that these stand for."""
+    if weights is None:
+        return matrix.mean(axis=0), matrix.std(axis=0)
+    w = np.broadcast_to(weights[:, None], matrix.shape)
+    total = w.sum(axis=0)  # summed as the columns are, so that a constant one has no deviation
+    mean = (w * matrix).sum(axis=0) / total
+    return mean, np.sqrt((w * (matrix - mean) ** 2).sum(axis=0) / total)
 
 
 def _common(columns: Sequence[Column], sd: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ import pandas as pd
 from pmordinal.data import expressions
 from pmordinal.data.coding import Column, block, levels_of, number_levels
 from pmordinal.data.columns import column_values
-from pmordinal.data.features import Features
+from pmordinal.data.features import Features, moments
 from pmordinal.data.levels import show
 
 
@@ -45,7 +45,11 @@ def without_missing(table: pd.DataFrame, names: Sequence[str], na: str) -> tuple
 
 
 def learn(
-    table: pd.DataFrame, names: Sequence[str], computed: Sequence[str], groups: Collection[str]
+    table: pd.DataFrame,
+    names: Sequence[str],
+    computed: Sequence[str],
+    groups: Collection[str],
+    weights: np.ndarray | None = None,
 ) -> tuple[Features, np.ndarray]:
     """Return how the columns of a formula become a matrix, and the matrix.
 
@@ -58,6 +62,8 @@ def learn(
         Expressions of these, such as ``"np.log(income)"`` and ``"C(age)"``.
     groups : collection of str
         Columns and expressions of whose levels new ones are expected.
+    weights : ndarray, shape (n,), optional
+        How many rows each row stands for, in means and standard deviations.
 
     Examples
     --------
@@ -89,8 +95,8 @@ def learn(
     plain = Features(tuple(columns), np.zeros(d), np.ones(d))
     matrix = plain.standardized(np.concatenate(data, axis=1), "data")
     is_number = np.array([column.levels is None for column in columns])
-    center = np.where(is_number, matrix.mean(axis=0), 0.0)
-    spread = matrix.std(axis=0)
+    mean, spread = moments(matrix, weights)
+    center = np.where(is_number, mean, 0.0)
     scale = np.where(is_number & (np.ptp(matrix, axis=0) > 0), spread, 1.0)
     features = Features(tuple(columns), center, scale)
     return features, features.standardized(matrix, "data")

@@ -78,7 +78,7 @@ def stay(landscape: Landscape, x: np.ndarray) -> Run:
 
 def maximise(landscape: Landscape, x0: np.ndarray, max_evaluations: int, show) -> Run:
     """Run L-BFGS from `x0`, with the objective scaled by 1/n."""
-    n = len(landscape.problem.X)
+    n = landscape.problem.n_labels
     best, best_x = -np.inf, x0
     count = steps = 0
 

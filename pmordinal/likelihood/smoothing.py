@@ -112,8 +112,8 @@ def smooth_power(link: Link, lower, upper, mean, noise, sd, power) -> Terms:
     finer = np.clip(np.ceil(sd / (SHARP * noise)), 1.0, FINEST).astype(int)
     for level in np.unique(finer):
         for rows in np.array_split(*_in_parts(np.flatnonzero(finer == level), level)):
-            given = [a[rows] for a in (lower, upper, mean, noise, sd, power)]
-            fields[:, rows] = _over_latent(link, *given, finer=int(level))  # type: ignore[misc]
+            at = (lower[rows], upper[rows], mean[rows], noise[rows], sd[rows])
+            fields[:, rows] = _over_latent(link, *at, power[rows], int(level))
     return Terms.of(fields)
 
 

@@ -133,7 +133,7 @@ def gp_model(
     with model:
         model.add_coords(design.coords)
         if engine.in_label_units:
-            spread = max(design.y.std(), 0.1)
+            spread = max(_spread(design.y, design.by_row.weights), 0.1)
             share = pm.Beta.dist(1.5, 1.5) if noise_fraction is None else noise_fraction
             share = variable("noise_fraction", share)
             if amplitude is None and noise is None:
@@ -363,3 +363,10 @@ def is_new(value) -> bool:
     """Tell whether a variable is a distribution that is not yet in the current model."""
     is_distribution = value.owner is not None and is_random(value.owner.op)
     return is_distribution and value.name not in pm.modelcontext(None).named_vars
+
+
+def _spread(y: np.ndarray, weights: np.ndarray | None) -> float:
+    """Return the standard deviation of class codes, of all the rows that these stand for."""
+    if weights is None:
+        return float(y.std())
+    return float(np.sqrt(np.average((y - np.average(y, weights=weights)) ** 2, weights=weights)))

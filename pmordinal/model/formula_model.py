@@ -12,6 +12,7 @@ from pmordinal import checks
 from pmordinal.data import by_row, term_columns
 from pmordinal.data import design as design_of
 from pmordinal.data.columns import is_polars
+from pmordinal.data.design import Design
 from pmordinal.data.foreign import as_pandas
 from pmordinal.data.levels import show
 from pmordinal.engines import Engine, get_engine
@@ -129,7 +130,8 @@ def formula_model(
     every = by_row.read(table, thresholds_by, noise_by, given)[1]
     computed = [name for name in written.reads if name not in written.variables]
     groups = {name for term in written.terms for name in term.groups}
-    features, _ = term_columns.learn(table, written.variables, computed, groups)
+    columns = written.variables, computed, groups
+    features, _ = term_columns.learn(table, *columns, every.weights)
     design = design_of.read(
         table, table[written.outcome], categories, features=features, by_row=every
     )
@@ -152,7 +154,7 @@ def formula_model(
             cov = cov + other.cov
         total = pt.sqrt(1.0 + sum(term.variance for term in built) / link.noise_sd**2)
         begin = {key: value for term in built for key, value in term.start.items()}
-        begin["thresholds"] = _first_thresholds(design.labels, link)
+        begin["thresholds"] = _first_thresholds(design, link)
         population, b = grouped_thresholds(thresholds, design, total, link)
         one = pt.constant(np.float64(1.0))
         noise = grouped_noise(one, design)
@@ -234,14 +236,13 @@ def _checked_priors(priors, written: Formula) -> Mapping[str, Mapping[str, Any]]
     return priors
 
 
-def _first_thresholds(labels, link: Link) -> np.ndarray:
+def _first_thresholds(design: Design, link: Link) -> np.ndarray:
     """Return thresholds at which the classes are as frequent as they are, without any effects."""
-    share = (labels.counts + 0.5) / (labels.counts + 0.5).sum()
-    below = np.cumsum(share)[:-1]
-    return link.quantile(below)
+    counts = np.bincount(design.y, design.by_row.weights, design.labels.n_classes) + 0.5
+    return link.quantile(np.cumsum(counts / counts.sum())[:-1])
 
 
-def _check_collinear(written: Formula, design) -> None:
+def _check_collinear(written: Formula, design: Design) -> None:
     """Warn if one linear effect or factor can be said by others."""
     features, X = design.features, design.X
     blocks, names = [np.ones((len(X), 1))], [""]

@@ -81,7 +81,9 @@ def gathered(model: pm.Model, values: dict, defaults: Mapping) -> dict:
     for rv in model.free_RVs:
         if not isinstance(model.rvs_to_transforms[rv], TotalNoise):
             continue
-        names = [rv.name.removesuffix(NAME) + part for part in PARTS]  # with the model's prefix
+        names = [rv.name.removesuffix(NAME) + part for part in PARTS]  # a model may have a name
+        if f"{names[1]}_population" in model.named_vars:  # the noise itself is by group
+            names[1] += "_population"
         if any(name in values for name in names):
             default = values.get(rv.name, defaults[NAME])
             both = [values.get(name, default[k]) for k, name in enumerate(names)]

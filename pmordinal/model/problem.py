@@ -75,6 +75,12 @@ class Problem:
         """Class codes of the labelled rows, shape (n,)."""
         return self.labels.codes[self.labels.observed]
 
+    @property
+    def n_labels(self) -> float:
+        """How many labels the rows stand for."""
+        weights = self.by_row.weights
+        return float(len(self.X) if weights is None else weights.sum())
+
     @cached_property
     def rows(self) -> Rows:
         """What the likelihood knows of each labelled row."""
