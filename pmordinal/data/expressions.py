@@ -129,7 +129,7 @@ def _function(call: LazyCall, text: str) -> Any:
         )
     raise ValueError(
         f"formula: {text}: {call.callee} is not a function that a formula can call, which are "
-        f"{show(FUNCTIONS, 40)}, gp, anova, offset and C: make a column of it in the table first"
+        f"{show(FUNCTIONS, 40)}, gp, anova and C: make a column of it in the table first"
     )
 
 

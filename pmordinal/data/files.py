@@ -189,7 +189,7 @@ def read_folder(path: Path) -> dict[str, bytes]:
         if before is None:
             if late or not any(path.parent.glob(f"{TEMPORARY}*")):  # else it is being replaced
                 raise FileNotFoundError(f"there is no file {path}")
-        elif not path.is_dir():
+        elif path.is_file():  # not "is no folder": it may be gone for a moment
             raise ValueError("it is a file, not a folder")
         else:
             with suppress(FileNotFoundError):  # it was replaced while it was read

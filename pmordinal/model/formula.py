@@ -33,7 +33,7 @@ class Written:
     groups : tuple of str
         Columns right of the ``|``.
     call : str
-        ``"gp"``, ``"anova"`` or ``"offset"`` if it is one of these, else empty.
+        ``"gp"`` or ``"anova"`` if it is one of these, else empty.
     options : dict
         Named arguments of the call.
     """
@@ -153,8 +153,10 @@ def _call(call: LazyCall) -> Written:
         raise ValueError(f"formula: {name} has no columns: name at least one")
     if len(set(columns)) < len(columns):
         raise ValueError(f"formula: {name} has a column twice")
-    if call.callee == OFFSET and len(columns) > 1:
-        raise ValueError(f"formula: {name} must have one column")
+    if call.callee == OFFSET:
+        raise ValueError(
+            f"formula: {name}: a known shift is not a term of the models here; write the column as a linear effect"
+        )
     options = {}
     for key, value in call.kwargs.items():
         checks.one_of(f"formula: argument of {call.callee}", key, OPTIONS[call.callee])

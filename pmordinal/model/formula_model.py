@@ -27,7 +27,7 @@ from pmordinal.model.factories import (
     observe_rows,
     with_population,
 )
-from pmordinal.model.formula import OFFSET, Formula
+from pmordinal.model.formula import Formula
 from pmordinal.model.latent.factory import measurements, process_values
 from pmordinal.model.latent.process_ops import Process
 from pmordinal.model.marginal import MarginalOrdinal
@@ -147,7 +147,7 @@ def formula_model(
         model.add_coords(design.coords)
         present = frozenset(frozenset(t.columns) for t in written.terms if not (t.groups or t.call))
         builder = Builder(features, design.X, link.noise_sd, priors, present | {frozenset()})
-        built = [builder.build(term) for term in written.terms if term.call != OFFSET]
+        built = [builder.build(term) for term in written.terms]
         _check_collinear(written, design)
         cov = built[0].cov
         for other in built[1:]:

@@ -54,6 +54,7 @@ def test_what_users_of_bambi_type(right, expected):
         ("y ~ os.system(x)", "make a column of it"),
         ("y ~ (anova(x, z) | g)", "left of a"),
         ("y ~ `np.log(x)`", "rename it"),
+        ("y ~ offset(x)", "a known shift"),
     ],
 )
 def test_what_cannot_be_read(formula, message):
