@@ -51,7 +51,7 @@ def _predictions(fit: "OrdinalFit", options: argparse.Namespace) -> Iterator[pd.
         twice = [name for name in (*new, "predicted") if name in block.columns]
         if twice:
             raise ValueError(f"{options.data} has a column {twice[0]!r} already: rename it")
-        rows = tables.typed(block, fit.features.columns, options.data)
+        rows = tables.typed(block, (*fit.features.columns, *fit.by_row.columns), options.data)
         try:
             probs = fit.predict(rows).values
         except ValueError as error:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 def further(point: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the hyperparameters besides thresholds and noise; what stands there twice, once."""
     shown = {"thresholds", "noise"}
+    shown |= {
+        f"{name}_z" for name in shown if f"{name}_population" in point
+    }  # deviations of groups
     if {"amplitude", "noise"} <= point.keys():  # the entries of this vector
         shown.add("scales")
     return {name: value for name, value in point.items() if name not in shown}
