@@ -41,6 +41,7 @@ def _run(options: argparse.Namespace) -> None:
 def _predictions(fit: "OrdinalFit", options: argparse.Namespace) -> Iterator[pd.DataFrame]:
     from pmordinal.results.decisions import decide
 
+    wanted = {column.name: column for column in (*fit.by_row.columns, *fit.features.given)}
     new = [f"P({name})" for name in fit.labels.class_names]
     done = 0
     for block in tables.blocks(options.data, options.block):
@@ -51,7 +52,7 @@ def _predictions(fit: "OrdinalFit", options: argparse.Namespace) -> Iterator[pd.
         twice = [name for name in (*new, "predicted") if name in block.columns]
         if twice:
             raise ValueError(f"{options.data} has a column {twice[0]!r} already: rename it")
-        rows = tables.typed(block, fit.features.given, options.data)
+        rows = tables.typed(block, list(wanted.values()), options.data)
         try:
             probs = fit.predict(rows).values
         except ValueError as error:

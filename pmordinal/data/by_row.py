@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from pmordinal import checks
+from pmordinal.data.features import Column
 from pmordinal.data.groups import Groups, check_name, column, without
 
 
@@ -45,10 +46,10 @@ class ByRow:
         return self.thresholds is not None or self.noise is not None
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def columns(self) -> tuple[Column, ...]:
         """The columns that new rows need besides the attributes."""
-        groups = (g.name for g in (self.thresholds, self.noise) if g is not None)
-        return tuple(dict.fromkeys(groups))
+        groups = (g.column for g in (self.thresholds, self.noise) if g is not None)
+        return tuple({column.name: column for column in groups}.values())
 
     @property
     def coords(self) -> dict[str, list[Any]]:

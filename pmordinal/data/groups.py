@@ -10,6 +10,7 @@ import pymc as pm
 
 from pmordinal import checks
 from pmordinal.data.columns import column_values
+from pmordinal.data.features import Column
 from pmordinal.data.foreign import as_pandas
 from pmordinal.data.levels import plain, show
 
@@ -64,6 +65,11 @@ class Groups:
                 f"{table} column {name!r} has levels that read the same, {show(levels)}: rename them"
             )
         return cls(name, levels, groups.codes.astype(np.int64))
+
+    @property
+    def column(self) -> Column:
+        """The column of a table that has the groups."""
+        return Column(self.name, tuple(_text(level) for level in self.levels))
 
     @property
     def size(self) -> int:

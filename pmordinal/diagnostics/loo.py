@@ -11,7 +11,8 @@ def loo(fit: OrdinalFit | xr.DataTree) -> az.ELPDDataLOO:
     """Return the expected log pointwise predictive density by leaving each row out.
 
     For a fit it comes from the engine's cavities at the fitted hyperparameters: no importance
-    sampling, no refits, and as accurate as the engine. A sampled tree goes to ``az.loo``.
+    sampling, no refits, and as accurate as the engine. Of the rows that a weight stands for one is left
+    out at a time, and each counts. A sampled tree goes to ``az.loo``.
     ``az.compare`` takes both.
 
     Parameters
@@ -32,6 +33,7 @@ def loo(fit: OrdinalFit | xr.DataTree) -> az.ELPDDataLOO:
     72
     """
     if isinstance(fit, xr.DataTree):
+        refuse_weights(fit)
         return az.loo(fit, pointwise=True)
     posterior = fit.posterior
     scores, weights = posterior.leave_one_out.value, fit.by_row.weights
@@ -71,3 +73,12 @@ def _weighted(fit: OrdinalFit, scores, fitted, weights) -> az.ELPDDataLOO:
         elpd_i=xr.DataArray(weights * scores, rows, name="elpd_i"),
         pareto_k=xr.DataArray(np.zeros(scores.size), rows, name="pareto_k"),
     )
+
+
+def refuse_weights(tree: xr.DataTree) -> None:
+    """Raise for trees whose rows stand for several."""
+    if "constant_data" in tree.children and "weights" in tree["constant_data"]:
+        raise ValueError(
+            "the rows have weights, which this check does not know: repeat the rows, or pass class probabilities "
+            "together with y"
+        )

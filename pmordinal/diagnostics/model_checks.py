@@ -18,13 +18,13 @@ import xarray as xr
 from scipy.optimize import isotonic_regression
 
 from pmordinal import checks
+from pmordinal.diagnostics.loo import refuse_weights
 from pmordinal.diagnostics.predictive import (
     SAMPLE,
     class_names,
     grouping,
     n_classes,
     predictions,
-    refuse_weights,
     variable,
 )
 from pmordinal.links import Link, get_link

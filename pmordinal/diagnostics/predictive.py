@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from pmordinal import checks
-from pmordinal.diagnostics.loo import loo
+from pmordinal.diagnostics.loo import loo, refuse_weights
 from pmordinal.diagnostics.scoring import aligned
 from pmordinal.links import LINKS, Link, get_link
 from pmordinal.results.fit import OrdinalFit
@@ -104,15 +104,6 @@ def refuse_groups(tree: xr.DataTree) -> None:
             "pass class probabilities together with y"
         )
     refuse_weights(tree)
-
-
-def refuse_weights(tree: xr.DataTree) -> None:
-    """Raise for trees whose rows stand for several."""
-    if "constant_data" in tree.children and "weights" in tree["constant_data"]:
-        raise ValueError(
-            "the rows have weights, which this check does not know: repeat the rows, or pass class probabilities "
-            "together with y"
-        )
 
 
 def predicted(tree: xr.DataTree, name: str) -> xr.DataArray:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 def further(point: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the hyperparameters except thresholds and noise, each once."""
     shown = {"thresholds", "noise"}
-    if {"amplitude", "noise"} <= point.keys():  # `scales` holds the same two
+    shown |= {
+        f"{name}_z" for name in shown if f"{name}_population" in point
+    }  # deviations of groups
+    if {"amplitude", "noise"} <= point.keys():  # the entries of this vector
         shown.add("scales")
     return {name: value for name, value in point.items() if name not in shown}
 

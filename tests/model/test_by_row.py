@@ -8,6 +8,7 @@ import xarray as xr
 from pytensor.compile.mode import Mode
 
 import pmordinal as pmo
+from pmordinal.cli import main
 from pmordinal.data.by_row import ByRow, read
 from pmordinal.data.groups import Groups
 from pmordinal.inference.density import Density
@@ -188,6 +189,8 @@ def test_fits_and_checks_with_weights(counted, tmp_path):
     assert np.all(np.isfinite(prior))
     with pytest.raises(ValueError, match="weights, which this check does not know"):
         pmo.predictive_bars(a, draws=20)
+    with pytest.raises(ValueError, match="weights, which this check does not know"):
+        pmo.loo(tree)
     with pytest.raises(ValueError, match="which a stack does not know"):
         pmo.stack({"a": a})
     with pytest.raises(ValueError, match="a report counts rows"):
@@ -232,6 +235,19 @@ def test_fits_with_groups_on_disk_and_in_trees(survey, grouped, tmp_path):
     assert "rater=b: " in repr(grouped)
     gaussian = grouped.to_datatree(5, hyper="gaussian", seed=1)
     assert gaussian["posterior"]["thresholds"].shape == (1, 5, 4, 2)
+
+
+def test_command_line_predicts_by_group(survey, grouped, tmp_path):
+    X, _ = survey
+    grouped.save(tmp_path / "fit.nc")
+    new = X.head(4).assign(rater=["a", "b", "new", "d"])
+    new.to_csv(tmp_path / "new.csv", index=False)
+    out = tmp_path / "out.csv"
+    assert not main(
+        ["predict", str(tmp_path / "fit.nc"), str(tmp_path / "new.csv"), "--out", str(out)]
+    )
+    found = pd.read_csv(out).filter(like="P(").to_numpy()
+    np.testing.assert_allclose(found, grouped.predict(new).values, atol=1e-6)
 
 
 def test_effects_and_plots_are_those_of_the_population(grouped):
