@@ -8,6 +8,7 @@ import numpy as np
 
 from pmordinal.data.coding import Column, block, computed, levels_of
 from pmordinal.data.columns import column_values, read_columns
+from pmordinal.data.expressions import parse, variables
 from pmordinal.data.levels import show
 
 LARGEST = 1e100  # largest entry: squared distances between rows must not overflow
@@ -49,6 +50,11 @@ class Features:
     def given(self) -> tuple[Column, ...]:
         """The columns that the user's table has: all but expressions."""
         return tuple(column for column in self.columns if column.expression is None)
+
+    def counts_levels(self, name: str) -> bool:
+        """Tell whether the numbers of a column are levels too, as those of k with ``C(k)`` in a formula."""
+        computed = [c for c in self.columns if c.expression is not None and c.levels is not None]
+        return any(name in variables(parse(str(c.expression))) for c in computed)
 
     def transform(self, X: Any, name: str = "X") -> np.ndarray:
         """Return a table as a matrix, by the rules learned from the training table.

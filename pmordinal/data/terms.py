@@ -8,6 +8,17 @@ KINDS = ("linear", "factor", "interaction", "group", "smooth")
 WITH_COEFFICIENTS = KINDS[:-1]
 
 
+def stored_name(name: str) -> str:
+    """Return the name of a term as that of a variable in a tree: files have no use for a slash in it.
+
+    Examples
+    --------
+    >>> stored_name("1|judge"), stored_name("I(x / 2)")
+    ('1|judge', 'I(x ÷ 2)')
+    """
+    return name.replace("/", "÷")
+
+
 @dataclass(frozen=True)
 class Term:
     """One term of the latent function: a sum of terms is what a formula says.

@@ -33,6 +33,7 @@ from pmordinal.model.marginal import check_model
 from pmordinal.model.memory import Found
 from pmordinal.model.observed import observed_labels
 from pmordinal.results.datatree import Draws, Training, assemble
+from pmordinal.results.term_draws import Effects, without_effects
 
 
 def sample_posterior(
@@ -106,6 +107,8 @@ def sample_posterior(
     thresholds = np.empty((chains, draws, *shape, problem.labels.n_classes - 1))
     log_prior, log_q = np.empty((chains, draws)), np.empty((chains, draws))
     converged = np.empty((chains, draws), dtype=bool)
+    of_terms = Effects.of(problem.features, problem.terms)
+    effects = np.empty((chains, draws, of_terms.size))
     hyper = [given[rv.name].values for rv in model.free_RVs]
     known = None  # parameters of the last `posterior`, as draws may repeat
     with blas_threads(n), progress_bar(progressbar, counted=True) as progress:
@@ -121,6 +124,7 @@ def sample_posterior(
                 posterior = problem.posterior(values, b, s, problem.y)
             latent = posterior.draw(1, rng)
             f[at], log_prior[at], log_q[at] = latent.f[0], latent.log_prior[0], latent.log_q[0]
+            effects[at] = of_terms.draw(posterior, latent.f, rng)[0]
             converged[at] = posterior.status.converged
             if rows is not None and known_at is not None:
                 mean, var = posterior.latent(rows)
@@ -148,6 +152,7 @@ def sample_posterior(
         sampled, training_data(model, problem), rng, engine=problem.engine.name, attrs=attrs
     )
     _keep(result, given, tree, thin)
+    of_terms.add_to(result, effects)
     if rows is not None:
         dims = ("chain", "draw", "obs")
         coords = {k: result["posterior"][k] for k in dims[:2]} | {"obs": row_names(Xnew, m)}
@@ -216,7 +221,7 @@ def _given(model: pm.Model, tree: xr.DataTree) -> xr.Dataset:
         )
     if "posterior" not in tree.children:
         raise ValueError("tree has no posterior group: pass what pm.sample(model=model) returned")
-    given = tree["posterior"].to_dataset()
+    given = without_effects(tree["posterior"].to_dataset())  # from an earlier call
     missing = [rv.name for rv in model.free_RVs if rv.name not in given]
     if missing:
         raise ValueError(

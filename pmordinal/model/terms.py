@@ -16,7 +16,7 @@ import pytensor.tensor as pt
 from pmordinal import checks
 from pmordinal.data.features import Features
 from pmordinal.data.term_columns import check_seen
-from pmordinal.data.terms import Term
+from pmordinal.data.terms import Term, stored_name
 from pmordinal.gram import Anova, Levels
 from pmordinal.model.factories import variable
 from pmordinal.model.formula import ANOVA, SMOOTH, Written
@@ -236,14 +236,14 @@ class Builder:
 
 
 def variable_name(term: str, what: str) -> str:
-    """Return the name of a hyperparameter of a term; files have no use for a slash in it.
+    """Return the name of a hyperparameter of a term.
 
     Examples
     --------
     >>> variable_name("1|judge", "sd")
     '1|judge_sd'
     """
-    return f"{term}_{what}".replace("/", "÷")
+    return f"{stored_name(term)}_{what}"
 
 
 def _positive(name: str, value: Any, dim: str | None = None) -> Any:

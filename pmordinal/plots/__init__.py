@@ -12,6 +12,7 @@ from pmordinal.plots.plot_prior import plot_prior
 from pmordinal.plots.plot_regions import plot_regions
 from pmordinal.plots.plot_relevance import plot_relevance
 from pmordinal.plots.plot_residuals import plot_residuals
+from pmordinal.plots.plot_terms import plot_terms
 
 __all__ = [
     "plot_annealing",
@@ -26,4 +27,5 @@ __all__ = [
     "plot_regions",
     "plot_relevance",
     "plot_residuals",
+    "plot_terms",
 ]

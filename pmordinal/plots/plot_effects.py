@@ -33,6 +33,7 @@ def plot_effects(
         Where to draw.
     versus : optional
         The reference value; default is the first level, or the median of a numeric attribute.
+        Numbers that a formula takes as levels, ``C(k)``, are levels.
     **kwargs
         For `effects`.
 
@@ -44,7 +45,10 @@ def plot_effects(
     levels = attribute.levels
     if versus is None:
         column = fit.features.untransform(fit.posterior.gram.X)[:, where.start]
-        versus = float(np.median(column)) if levels is None else levels[0]
+        if fit.features.counts_levels(feature):
+            versus = float(column.min())
+        else:
+            versus = float(np.median(column)) if levels is None else levels[0]
     table = effects(fit, feature, "probs", versus=versus, **kwargs)
     shown = f"{versus:.3g}" if levels is None else str(versus)
     if levels is not None and len(levels) > 1:  # a single level stays

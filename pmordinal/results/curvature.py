@@ -16,6 +16,7 @@ from arviz_stats.base import array_stats
 from pmordinal.errors import ConvergenceWarning, warn
 from pmordinal.linalg.threads import blas_threads
 from pmordinal.posterior import LatentDraws, Posterior, Start
+from pmordinal.results.term_draws import Effects
 
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
@@ -78,6 +79,8 @@ class JointDraws:
         Whether the engine did.
     attrs : dict
         How the approximation was made.
+    effects : ndarray, shape (draws, number of effects)
+        Effects of terms, see `pmordinal.results.term_draws`.
     """
 
     point: dict[str, np.ndarray]
@@ -86,6 +89,7 @@ class JointDraws:
     latent: LatentDraws
     converged: np.ndarray
     attrs: dict[str, Any]
+    effects: np.ndarray
 
 
 def hessian(gradient: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
@@ -149,7 +153,8 @@ def joint_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> Join
     with blas_threads(fit.posterior.y.size):
         q = gaussian_at(surface.gradient, x)
         points: list[dict[str, np.ndarray]] = []
-        likelihoods, converged, latents, shifts = [], [], [], []
+        likelihoods, converged, latents, shifts, effects = [], [], [], [], []
+        of_terms = Effects.of(fit.features, fit.model_terms)
         tries = 0
         while len(points) < draws:
             tries += 1
@@ -168,6 +173,7 @@ def joint_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> Join
             likelihoods.append(posterior.likelihood)
             converged.append(posterior.status.converged)
             latents.append(posterior.draw(1, rng))
+            effects.append(of_terms.draw(posterior, latents[-1].f, rng))
             shifts.append((log_prior, log_q))
     by_prior, by_q = np.transpose(shifts)
     latent = LatentDraws(
@@ -183,6 +189,7 @@ def joint_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> Join
         latent,
         np.array(converged),
         {"flat_directions": q.n_flat, "rejected_draws": tries - draws},
+        np.concatenate(effects),
     )
 
 

@@ -15,6 +15,7 @@ from pmordinal.data.labels import Labels
 from pmordinal.linalg.threads import blas_threads
 from pmordinal.links import Link
 from pmordinal.results.curvature import JointDraws, joint_draws, pareto_k
+from pmordinal.results.term_draws import Effects
 
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
@@ -101,6 +102,7 @@ def to_datatree(
         fit.by_row,
     )
     tree = assemble(one_chain, training, rng, engine=fit.engine, attrs=attrs)
+    Effects.of(fit.features, fit.model_terms).add_to(tree, joint.effects[None])
     if hyper == "gaussian" and draws >= ENOUGH:
         stats = tree["sample_stats"].to_dataset()
         tree.attrs["pareto_k"] = pareto_k(stats["log_p"].values, stats["log_q"].values)
@@ -123,6 +125,7 @@ def point_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> Join
         latent,
         repeated(posterior.status.converged),
         {},
+        Effects.of(fit.features, fit.model_terms).draw(posterior, latent.f, rng),
     )
 
 

@@ -277,6 +277,12 @@ def attribute(fit: "OrdinalFit", name: str, n_grid: int) -> Attribute:
     if column.levels is not None:
         return Attribute(where, column.levels, column.codes, numeric=False)
     seen = fit.features.untransform(fit.posterior.gram.X)[:, where.start]
+    if fit.features.counts_levels(name):
+        levels = np.unique(
+            [float(f"{x:.15g}") for x in seen]
+        )  # without the rounding of their units
+        names = [int(x) if x.is_integer() else x for x in levels.tolist()]
+        return Attribute(where, tuple(names), levels[:, None], numeric=False)
     grid = np.linspace(seen.min(), seen.max(), checks.integer("n_grid", n_grid, minimum=2))
     grid = np.unique(grid)  # one value if the column is constant
     return Attribute(where, tuple(grid.tolist()), grid[:, None], numeric=True)
@@ -342,11 +348,18 @@ def typical_row(fit: "OrdinalFit") -> np.ndarray:
         X = X[even_rows(fit, MANY_ROWS)]
     row = np.median(X, axis=0)
     for column in fit.features.given:
+        where, _ = locate(fit.features, column.name)
+        if fit.features.counts_levels(column.name):
+            row[where] = median_level(X[:, where])
         if column.levels is not None:
-            where, _ = locate(fit.features, column.name)
             match = (X[:, where][:, None] == column.codes).all(axis=-1)
             row[where] = column.codes[match.sum(axis=0).argmax()]
     return row[None]
+
+
+def median_level(values: np.ndarray) -> float:
+    """Return the median of numbers, or the next smaller one that is there."""
+    return float(np.quantile(values, 0.5, method="inverted_cdf"))
 
 
 def _values_of(fit: "OrdinalFit", names: Sequence[str], versus) -> list[tuple[slice, np.ndarray]]:

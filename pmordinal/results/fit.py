@@ -296,7 +296,9 @@ class OrdinalFit:
         -------
         DataTree
             Groups ``posterior``, ``posterior_predictive``, ``log_likelihood``, ``sample_stats``,
-            ``observed_data``, ``constant_data``. In ``sample_stats``, ``log_p`` and ``log_q`` are the
+            ``observed_data``, ``constant_data``. Linear, factor, interaction and group terms of a formula
+            are variables of ``posterior``, named like the terms, with the names of their levels: effects
+            in the user's units, drawn together with `f`. In ``sample_stats``, ``log_p`` and ``log_q`` are the
             log densities of each draw under the model and under the approximation, up to a
             constant. With ``hyper="gaussian"`` and 100 draws or more the Pareto k-hat of their
             difference is the attribute ``pareto_k``: above 0.7 the draws cannot stand for the

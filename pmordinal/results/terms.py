@@ -103,13 +103,14 @@ def variance_shares(fit: "OrdinalFit") -> pd.Series:
     """Return how much of the variance over the data is due to each term; see `OrdinalFit.variance_shares`."""
     X = fit.posterior.gram.X
     X = X[np.linspace(0, len(X) - 1, min(MOST_ROWS, len(X))).round().astype(int)]
-    found = {
-        term.name: _variance_over_rows(fit.posterior, kernel, values, X)
-        for term, kernel, values in parts(fit)
-    }
+    found = parts(fit)
+    variances = [
+        _variance_over_rows(fit.posterior, kernel, values, X) for _, kernel, values in found
+    ]
     likelihood = fit.posterior.likelihood
-    found["noise"] = float(np.mean(likelihood.noise**2)) * likelihood.link.noise_sd**2
-    shares = pd.Series(found, name="share")
+    variances.append(float(np.mean(likelihood.noise**2)) * likelihood.link.noise_sd**2)
+    # A term may be called noise too: the last one is that of the likelihood.
+    shares = pd.Series(variances, [*(term.name for term, *_ in found), "noise"], name="share")
     return shares / shares.sum()
 
 

@@ -19,7 +19,7 @@ MODULES = {
     "modl": "Grid MODLDiscretizer RankRegressor averaged_log_score averaged_rank_cdf criterion fit_grid fit_grids "
     "nlrpd_of_cdf rank_predictors ranked_probability_score sample_grids",
     "plots": "plot_annealing plot_bars plot_calibration plot_categories plot_effects plot_engines plot_grid "
-    "plot_latent plot_prior plot_regions plot_relevance plot_residuals",
+    "plot_latent plot_prior plot_regions plot_relevance plot_residuals plot_terms",
     "sklearn": "OrdinalGPClassifier RankRegressor MODLDiscretizer",
 }
 

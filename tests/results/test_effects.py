@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot as plt
 from scipy.stats import norm
 
 import pmordinal as pmo
@@ -146,3 +147,63 @@ def test_errors(fit, numeric):
         effects(other, "mean")
     with pytest.raises(ValueError, match="only categorical"):
         effects(pmo.fit(pmo.gp_model(X, y), progressbar=False), ["dose", "sex"])
+
+
+# formulas
+
+
+def survey(seed, n=250):
+    rng = np.random.default_rng(seed)
+    data = pd.DataFrame({"age": rng.uniform(20, 80, n), "f": rng.choice(["a", "b", "c"], n)})
+    data["income"], data["k"] = np.exp(rng.normal(3, 0.5, n)), rng.integers(1, 5, n)
+    data["judge"] = rng.integers(0, 6, n)
+    latent = 1.5 * np.sin(data["age"] / 8) + (data["f"] == "b") + 0.3 * data["judge"]
+    data["y"] = np.digitize(latent + rng.normal(size=n), [-0.5, 0.7, 1.8])
+    return data
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_smooth_beside_a_factor_turns_where_the_truth_does(seed):
+    """The sine has turning points at 8 (π/2 + m π) years: 37.7 and 62.8 are inside, by more than the error."""
+    fit = pmo.fit(pmo.formula_model("y ~ f + gp(age)", survey(seed)), progressbar=False)
+    curve = fit.effects("age", "latent", n_grid=121)
+    age, mean = curve["age"].to_numpy(), curve["mean"].to_numpy()
+    inside = (age > 28) & (age < 72)
+    turns = np.flatnonzero(np.diff(np.sign(np.diff(mean[inside])))) + 1
+    found = age[inside][turns]
+    assert len(found) == 2
+    np.testing.assert_allclose(found, 8 * np.pi * np.array([1.5, 2.5]), atol=3.0)
+    assert mean[inside][turns[0]] < mean[inside][turns[1]]
+
+
+@pytest.fixture(scope="module")
+def formula_fit():
+    formula = "y ~ f + np.log(income) + C(k) + gp(age) + (1 | judge)"
+    model = pmo.formula_model(formula, survey(4, 60))
+    return pmo.fit(model, optimize=False, progressbar=False)
+
+
+def test_effects_of_formulas_are_those_of_their_terms(formula_fit):
+    """The terms do not interact: differences of effects are differences of the terms themselves."""
+    fit = formula_fit
+    table = fit.coefficients().set_index("term")
+    for name, term in (("f", "f"), ("k", "C(k)"), ("judge", "1|judge")):
+        got = fit.effects(name, "latent")
+        assert got[name].astype(str).tolist() == table.loc[term, "level"].tolist()
+        np.testing.assert_allclose(np.diff(got["mean"]), np.diff(table.loc[term, "mean"]))
+    got = fit.effects("income", "latent", n_grid=5)
+    slope = np.diff(got["mean"]) / np.diff(np.log(got["income"]))
+    np.testing.assert_allclose(slope, table.loc["np.log(income)", "mean"])
+
+
+def test_numbers_that_are_levels_stay_levels(formula_fit):
+    """No value in between, which would be a level that nobody saw, and a warning of it."""
+    assert formula_fit.effects("k", "latent")["k"].tolist() == [1, 2, 3, 4]
+    both = formula_fit.effects(["f", "k"], "rank")
+    assert len(both) == 12
+    apart = formula_fit.effects("k", "latent", versus=2, at={"judge": 3})
+    assert apart["mean"].tolist()[1] == 0.0
+    assert len(formula_fit.effects("f", "latent", at="typical")) == 3
+    ax = pmo.plots.plot_effects(formula_fit, "k")
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["1", "2", "3", "4"]
+    plt.close("all")
