@@ -51,7 +51,6 @@ class Exact(Engine):
     name: ClassVar[str] = "exact"
     links: ClassVar[tuple[str, ...]] = ("probit",)
     is_monte_carlo: ClassVar[bool] = True
-    has_weights: ClassVar[bool] = False
     posterior_type: ClassVar[type[Posterior]] = ExactPosterior
 
     draws: int = 1000
