@@ -45,7 +45,7 @@ class Engine:
     in_label_units: ClassVar[bool] = False
     has_latent_pullback: ClassVar[bool] = False
     needs_normal_noise: ClassVar[bool] = False
-    has_weights: ClassVar[bool] = True
+    has_weights: ClassVar[bool] = False
     is_monte_carlo: ClassVar[bool] = False
     posterior_type: ClassVar[type[Posterior]] = SitePosterior
     fewest_iterations: ClassVar[int] = 1

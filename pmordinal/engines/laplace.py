@@ -127,6 +127,7 @@ class Laplace(Engine):
     name: ClassVar[str] = "laplace"
     objectives: ClassVar[tuple[str, ...]] = ("evidence", "loo")
     has_latent_pullback: ClassVar[bool] = True
+    has_weights: ClassVar[bool] = True
     fewest_iterations: ClassVar[int] = 2
 
     tol: float = 1e-8

@@ -155,6 +155,7 @@ class PLSOR(Engine):
     name: ClassVar[str] = "plsor"
     objectives: ClassVar[tuple[str, ...]] = ("loo",)
     in_label_units: ClassVar[bool] = True
+    has_weights: ClassVar[bool] = True
     posterior_type: ClassVar[type[Posterior]] = PLSORPosterior
 
     def check_weights(self, weights: np.ndarray | None) -> None:

@@ -171,6 +171,7 @@ class EP(Engine):
     name: ClassVar[str] = "ep"
     objectives: ClassVar[tuple[str, ...]] = ("evidence", "loo", "bound")
     has_latent_pullback: ClassVar[bool] = True
+    has_weights: ClassVar[bool] = True
 
     tol: float = 1e-8
     max_sweeps: int = 200

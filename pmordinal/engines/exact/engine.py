@@ -51,7 +51,6 @@ class Exact(Engine):
     name: ClassVar[str] = "exact"
     needs_normal_noise: ClassVar[bool] = True
     is_monte_carlo: ClassVar[bool] = True
-    has_weights: ClassVar[bool] = False
     posterior_type: ClassVar[type[Posterior]] = ExactPosterior
 
     draws: int = 1000

@@ -205,7 +205,6 @@ class SparseADF(Engine):
     name: ClassVar[str] = "sparse"
     objectives: ClassVar[tuple[str, ...]] = ("validation",)
     posterior_type: ClassVar[type[Posterior]] = SparsePosterior
-    has_weights: ClassVar[bool] = False
 
     n_basis: int | float | None = None
     working_set: int = 59
