@@ -30,6 +30,17 @@ class Parser(argparse.ArgumentParser):
         """Say what is wrong in one line and leave with code 2."""
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
+    def parse_known_args(self, args=None, namespace=None):
+        """Return options and what is left; a formula may stand after options too, and replaces the target."""
+        options, rest = super().parse_known_args(args, namespace)
+        if getattr(options, "formula", "") is None:
+            later = [i for i, argument in enumerate(rest) if not argument.startswith("-")]
+            if later:
+                options.formula = rest.pop(later[0])
+            elif options.target is None:
+                self.error("without a formula the following arguments are required: --target")
+        return options, rest
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code.

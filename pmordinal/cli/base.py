@@ -60,11 +60,25 @@ def _argument(convert: Callable[[str], Any], text: str) -> Any:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def data_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments for the table, its target and its columns."""
+def data_arguments(parser: argparse.ArgumentParser, formula: bool = False) -> None:
+    """Add the arguments for the table, its target and its columns; a formula may name these instead."""
     parser.add_argument("data", type=local_path, help="table: .csv, .tsv, .csv.gz or .parquet")
+    if formula:
+        parser.add_argument(
+            "formula",
+            nargs="?",
+            help="model in words, e.g. 'rating ~ age + gp(income) + (1 | judge)'; names target and features",
+        )
+        parser.add_argument(
+            "--na",
+            default="refuse",
+            choices=("refuse", "drop"),
+            help="with a formula, what to do with rows in which a feature is missing (default refuse)",
+        )
     parser.add_argument(
-        "--target", required=True, help="column of the labels; rows without one are unlabelled"
+        "--target",
+        required=not formula,
+        help="column of the labels; rows without one are unlabelled",
     )
     parser.add_argument(
         "--order",
@@ -86,12 +100,40 @@ def model_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read_data(options: argparse.Namespace) -> tuple[pd.DataFrame, pd.Series, list | None]:
-    """Return attributes, labels, and the levels if their order was given."""
+    """Return attributes, labels, and the levels if their order was given; with a formula, the whole table."""
     table = tables.read(options.data, labels=options.order or ())
+    if getattr(options, "formula", None) is not None:
+        return _read_for_formula(table, options)
     y, levels = tables.ordered(tables.column(table, options.target, options.data), options.order)
     X = _attributes(table, options)
     _point_out(X, options)
     return X, y, levels
+
+
+def _read_for_formula(
+    table: pd.DataFrame, options: argparse.Namespace
+) -> tuple[pd.DataFrame, pd.Series, list | None]:
+    """Return the whole table, its labels, and the levels if their order was given; set ``options.target``."""
+    from pmordinal.model.formula import read
+
+    for name, value in (("--features", options.features), ("--drop", options.drop)):
+        if value:
+            raise ValueError(f"{name} has no place beside a formula, which names the features")
+    if options.ard or options.kernel != KERNELS[0]:
+        raise ValueError(
+            "--ard and --kernel have no place beside a formula: write gp(x, cov='matern52')"
+        )
+    written = read(options.formula)
+    if options.target not in (None, written.outcome):
+        raise ValueError(
+            f"--target {options.target!r} is not what the formula predicts, {written.outcome!r}: leave it out"
+        )
+    options.target = written.outcome
+    y, levels = tables.ordered(tables.column(table, options.target, options.data), options.order)
+    for name in written.variables:
+        tables.column(table, name, options.data)  # raises if it is not there
+    _point_out(table[[]], options)
+    return table.assign(**{options.target: y}), y, levels
 
 
 def read_target(options: argparse.Namespace) -> tuple[pd.DataFrame, pd.Series]:
@@ -144,19 +186,16 @@ def fit_engine(
 
     from pmordinal.inference.fit import fit
     from pmordinal.model.factories import gp_model
+    from pmordinal.model.formula_model import formula_model
 
     X, y, levels = data
-    model = gp_model(
-        X,
-        y,
-        getattr(pm.gp.cov, options.kernel),
-        ard=options.ard,
-        engine=engine,
-        link=options.link,
-        categories=levels,
-    )
-    common = {"starts": options.starts, "progressbar": show_progress(options), "seed": options.seed}
-    return fit(model, **common, **fit_options)
+    common: dict[str, Any] = {"engine": engine, "link": options.link, "categories": levels}
+    if getattr(options, "formula", None) is not None:
+        model = formula_model(options.formula, X, na=options.na, **common)
+    else:
+        model = gp_model(X, y, getattr(pm.gp.cov, options.kernel), ard=options.ard, **common)
+    steps = {"starts": options.starts, "progressbar": show_progress(options), "seed": options.seed}
+    return fit(model, **steps, **fit_options)
 
 
 def print_table(table: pd.DataFrame, title: str | None = None) -> None:

@@ -12,6 +12,7 @@ from pmordinal.cli.base import (
     local_path,
     model_arguments,
     name_list,
+    print_table,
     read_data,
     say_written,
 )
@@ -19,11 +20,12 @@ from pmordinal.cli.base import (
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
 
+MOST_ROWS = 40  # of a printed table
 MODERATE = 1000  # up to so many rows, the report compares engines by default
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    data_arguments(parser)
+    data_arguments(parser, formula=True)
     model_arguments(parser)
     parser.add_argument("--engine", default="ep", help="inference engine (default ep)")
     parser.add_argument("--objective", help="what to maximise; default: the engine's own")
@@ -57,6 +59,7 @@ def _run(options: argparse.Namespace) -> None:
         semisupervised=options.semisupervised,
     )
     Console().print(summary_table(result))
+    _print_terms(result)
     if options.out is not None:
         result.save(options.out)
         say_written(options.out)
@@ -74,6 +77,19 @@ def _run(options: argparse.Namespace) -> None:
             command=options.typed,
         )
         say_written(options.report)
+
+
+def _print_terms(result: "OrdinalFit") -> None:
+    """Print the effects of a formula's terms, and the share of the variance of each."""
+    from pmordinal.data.terms import WITH_COEFFICIENTS
+
+    if any(term.kind in WITH_COEFFICIENTS for term in result.model_terms):
+        effects = result.coefficients()
+        more = f", the first {MOST_ROWS} of {len(effects)}" if len(effects) > MOST_ROWS else ""
+        print_table(effects.head(MOST_ROWS).set_index("term"), f"effects{more}")
+    if result.model_terms:
+        shares = result.variance_shares().sort_values(ascending=False)
+        print_table(shares.to_frame().rename_axis("term"), "variance shares")
 
 
 def _rivals(result: "OrdinalFit", data: tuple, options: argparse.Namespace):
@@ -99,6 +115,7 @@ FIT = Command(
     run=_run,
     examples=(
         "pmordinal fit data.csv --target rating --out fit.nc --report report.html",
+        "pmordinal fit data.csv 'rating ~ temperature + gp(age) + (1 | judge)' --report report.html",
         "pmordinal fit data.parquet --target pain --order none,mild,severe --ard",
         "pmordinal fit large.csv --target grade --engine sparse --drop id --out fit.nc",
     ),

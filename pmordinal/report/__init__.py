@@ -27,6 +27,7 @@ from pmordinal.plots import (
     plot_relevance,
 )
 from pmordinal.report.page import Section, code, columns, figure, heading, table, text, whole_page
+from pmordinal.report.terms import terms_section
 from pmordinal.results.fit import OrdinalFit, a_fit
 from pmordinal.results.summary import grid_table, outcome, parameters, status
 
@@ -151,6 +152,7 @@ def _page(fit: OrdinalFit, target: str, others, failures, source, command) -> st
     sections = [
         _data(fit, rows, target),
         _parameters(fit),
+        *([terms_section(fit)] if fit.model_terms else []),
         _curves(fit, target, list(ranking.index)),
         _calibration(fit, target),
         _leave_one_out(fit, score, target),
@@ -230,11 +232,11 @@ def _parameters(fit: OrdinalFit) -> Section:
     rest = {k: v for k, v in values.items() if not k.startswith("threshold ")}
     left = pd.DataFrame({"threshold": cuts}).rename_axis("between")
     right = pd.DataFrame({"value": rest}).rename_axis("hyperparameter")
-    units = (
-        "in label units, counted from the middle class"
-        if "noise_fraction" in fit.point
-        else "in standard deviations of its prior, where the amplitude is one"
-    )
+    units = "in standard deviations of its prior, where the amplitude is one"
+    if "noise_fraction" in fit.point:
+        units = "in label units, counted from the middle class"
+    elif fit.model_terms:
+        units = "in units of the noise, whose scale is one"
     ending = pd.DataFrame({"": outcome(fit)})
     parts = [
         text(

@@ -350,3 +350,74 @@ def test_split_and_order():
     assert tables.ordered(y, ["1", "3"])[1] == [1, 3]
     y = pd.Series([True, False], name="y")
     assert tables.ordered(y, ["False", "True"])[0].tolist() == ["True", "False"]
+
+
+# formulas
+
+
+@pytest.fixture(scope="module")
+def rated(tmp_path_factory):
+    """Return a folder with ratings whose judges are numbers, and a fit of a formula to them."""
+    path = tmp_path_factory.mktemp("formula")
+    rng = np.random.default_rng(8)
+    table = pd.DataFrame({"age": rng.uniform(20, 80, 50).round(), "judge": rng.integers(1, 5, 50)})
+    score = table["age"] / 15 + 0.5 * table["judge"] + rng.normal(size=50)
+    table["rating"] = np.array(["low", "middle", "high"])[np.digitize(score, [3.5, 5.5])]
+    table.to_csv(path / "ratings.csv", index=False)
+    table.assign(age=table["age"].mask(table.index < 3)).to_csv(path / "gaps.csv", index=False)
+    return path
+
+
+FORMULA = "rating ~ age + (1 | judge)"
+ORDER = ["--order", "low,middle,high", "--quiet"]
+
+
+def test_fit_reads_a_formula(rated, capsys):
+    data, out, page = rated / "ratings.csv", rated / "fit.nc", rated / "report.html"
+    command = ["fit", data, FORMULA, *ORDER, "--out", out, "--report", page, "--engines", "laplace"]
+    assert main([str(word) for word in command]) == 0
+    printed = capsys.readouterr().out
+    for piece in ("1|judge_sd", "effects", "variance shares", "lower", "noise"):
+        assert piece in printed
+    table = pd.read_csv(data)
+    model = pmo.formula_model(FORMULA, table, categories=["low", "middle", "high"])
+    direct, fit = pmo.fit(model, progressbar=False), pmo.load(out)
+    pd.testing.assert_frame_equal(fit.coefficients(), direct.coefficients())
+    assert 'id="terms"' in page.read_text("utf-8")
+
+    table.assign(judge=9).to_csv(rated / "new.csv", index=False)  # a judge that nobody knows
+    assert main(["predict", str(out), str(rated / "new.csv"), "--out", str(rated / "p.csv")]) == 0
+    got = pd.read_csv(rated / "p.csv")[["P(low)", "P(middle)", "P(high)"]]
+    np.testing.assert_allclose(got, fit.predict(table.assign(judge=9)))
+
+
+def test_a_formula_may_stand_after_options(rated, capsys):
+    data = str(rated / "ratings.csv")
+    command = ["fit", data, *ORDER, "--engine", "laplace", "rating ~ age", "--target", "rating"]
+    assert main(command) == 0
+    assert "age" in capsys.readouterr().out
+    gaps = ["fit", str(rated / "gaps.csv"), "rating ~ age", *ORDER, "--engine", "laplace"]
+    assert main([*gaps, "--na", "drop"]) == 0
+    captured = capsys.readouterr()
+    assert "3 of 50 rows are left out" in captured.err and "47 labelled" in captured.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["rating ~ agee"], 1, "has no column 'agee'"),
+        (["rated ~ age"], 1, "has no column 'rated'"),
+        (["rating + age"], 1, "has no outcome"),
+        (["rating ~ age", "--target", "age"], 1, "not what the formula predicts, 'rating'"),
+        (["rating ~ age", "--features", "age"], 1, "--features has no place beside a formula"),
+        (["rating ~ age", "--drop", "judge"], 1, "--drop has no place beside a formula"),
+        (["rating ~ age", "--ard"], 1, "--ard and --kernel have no place beside a formula"),
+        (["rating ~ age", "another"], 2, "unrecognized arguments: another"),
+        ([], 2, "without a formula the following arguments are required: --target"),
+    ],
+)
+def test_errors_of_formulas(rated, capsys, arguments, code, message):
+    said = fails(capsys, "fit", rated / "ratings.csv", *arguments, *ORDER, code=code)
+    assert message in said
+    gaps = fails(capsys, "fit", rated / "gaps.csv", "rating ~ age", *ORDER)
+    assert "'age' (3), in 3 of 50 rows" in gaps

@@ -260,3 +260,23 @@ def test_grid_names_span_the_labels():
     grid = fit_grid(x, np.repeat([0, 1, 3], 30))
     assert grid_table(grid, ["a", "b", "c", "d"]).columns.tolist() == ["a", "b", "c to d"]
     assert grid_table(grid).shape == (grid.I, grid.J)
+
+
+def test_a_formula_has_a_section_of_its_terms(tmp_path):
+    wine = pmo.datasets.wine()
+    model = pmo.formula_model("rating ~ temperature + contact + (1 | judge)", wine)
+    fit = pmo.fit(model, progressbar=False)
+    pmo.write_report(fit, tmp_path / "report.html", target="rating")
+    reader = Reader((tmp_path / "report.html").read_text("utf-8"))
+    assert "terms" in reader.ids and "Effects" in reader.text
+    effects = fit.coefficients()
+    shown = [*effects["level"], *effects["mean"].map(number), *effects["upper"].map(number)]
+    shown += [number(share) for share in fit.variance_shares()]
+    assert set(shown) <= set(reader.text)
+    assert any("in units of the noise" in said for said in reader.text)
+    smooth = pmo.formula_model("rating ~ gp(bottle)", wine.astype({"bottle": float}))
+    fit = pmo.fit(smooth, optimize=False, progressbar=False)
+    pmo.write_report(fit, tmp_path / "smooth.html", target="rating")
+    reader = Reader((tmp_path / "smooth.html").read_text("utf-8"))
+    assert "terms" in reader.ids and "Effects" not in reader.text
+    assert not plt.get_fignums()
