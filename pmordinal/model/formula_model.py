@@ -146,7 +146,9 @@ def formula_model(
     with model:
         model.add_coords(design.coords)
         present = frozenset(frozenset(t.columns) for t in written.terms if not (t.groups or t.call))
-        builder = Builder(features, design.X, link.noise_sd, priors, present | {frozenset()})
+        builder = Builder(
+            features, design.X, design.y, link.noise_sd, priors, present | {frozenset()}
+        )
         built = [builder.build(term) for term in written.terms]
         _check_collinear(written, design)
         cov = built[0].cov

@@ -15,12 +15,15 @@ import pytensor.tensor as pt
 
 from pmordinal import checks
 from pmordinal.data.features import Features
+from pmordinal.data.levels import show
 from pmordinal.data.term_columns import check_seen
 from pmordinal.data.terms import Term, stored_name
+from pmordinal.errors import warn
 from pmordinal.gram import Anova, Levels
 from pmordinal.model.factories import variable
 from pmordinal.model.formula import ANOVA, SMOOTH, Written
 from pmordinal.model.ordinal import positive_tensor
+from pmordinal.model.strongest_pairs import strongest_pairs
 
 COVARIANCES = {
     "expquad": pm.gp.cov.ExpQuad,
@@ -30,6 +33,7 @@ COVARIANCES = {
 }
 WIDE = 5.0  # standard deviation of linear effects and factors, in those of the noise
 TYPICAL = 1.5  # scale of the HalfNormal prior of other standard deviations, in those of the noise
+MOST_PAIRS = 66  # all those of twelve columns
 PARAMETERS = {
     "effect": ("sd",),
     "smooth": ("sd", "lengthscale"),
@@ -68,6 +72,8 @@ class Builder:
         The columns of the matrix.
     rows : ndarray, shape (n, d)
         The labelled rows.
+    y : ndarray of int, shape (n,)
+        Their class codes.
     noise_sd : float
         Standard deviation of the link's noise.
     priors : mapping
@@ -78,6 +84,7 @@ class Builder:
 
     features: Features
     rows: np.ndarray
+    y: np.ndarray
     noise_sd: float
     priors: Mapping[str, Mapping[str, Any]]
     present: frozenset[frozenset[str]]
@@ -162,7 +169,7 @@ class Builder:
         order = checks.integer(f"{written.name}: order", written.options.get("order", 2), minimum=1)
         if order > 2:
             raise ValueError(f"formula: {written.name}: order must be 1 or 2")
-        pairs = list(combinations(range(len(columns)), 2)) if order == 2 else []
+        pairs = self._pairs(written, columns) if order == 2 else []
         names = [f"{ANOVA}({name})" for name in written.columns]
         names += [f"{ANOVA}({written.columns[i]}, {written.columns[j]})" for i, j in pairs]
         model = pm.modelcontext(None)
@@ -188,6 +195,23 @@ class Builder:
         read += [(written.columns[i], written.columns[j]) for i, j in pairs]
         terms = tuple(Term(name, "smooth", c) for name, c in zip(names, read, strict=True))
         return Built(terms, cov, pt.sum(vector), start)
+
+    def _pairs(self, written: Written, columns: list[int]) -> list[tuple[int, int]]:
+        """Return the pairs of an ANOVA: all, or the most promising ones, with a word on the others."""
+        pairs = strongest_pairs(self.rows[:, columns], self.y, MOST_PAIRS)
+        count = len(columns) * (len(columns) - 1) // 2
+        if len(pairs) < count:
+            there = {frozenset(pair) for pair in pairs}
+            left = [
+                f"{written.columns[i]}:{written.columns[j]}"
+                for i, j in combinations(range(len(columns)), 2)
+                if frozenset((i, j)) not in there
+            ]
+            warn(
+                f"formula: anova of {len(columns)} columns has the {len(pairs)} most promising of {count} pairs; left "
+                f"out are {show(left)}. Name fewer columns, or add a pair by gp(x, z)"
+            )
+        return pairs
 
     def _of(self, written: Written, kind: str, variance, factors: Sequence, start: dict) -> Built:
         cov = factors[0]

@@ -362,3 +362,15 @@ def test_thresholds_and_noise_of_raters(wine):
     one = wine.head(1)
     known, new = fit.predict(one), fit.predict(one.assign(judge="new"))
     assert np.abs(known.values - new.values).max() > 1e-3
+
+
+def test_an_anova_of_many_columns_says_which_pairs_it_leaves_out():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(80, 13)), columns=[f"x{j}" for j in range(13)])
+    f = 2 * table["x3"] * table["x11"] + 0.3 * rng.normal(size=80)
+    table["y"] = np.digitize(f, [-1, 1])
+    with pytest.warns(UserWarning, match="66 most promising of 78 pairs; left out are"):
+        model = pmo.formula_model(f"y ~ anova({', '.join(table.columns[:-1])})", table)
+    (pairs,) = (v for k, v in model.coords.items() if k.endswith("pair_term"))
+    assert "anova(x3, x11)" in pairs
+    assert len(pairs) == 66

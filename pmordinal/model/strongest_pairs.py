@@ -1,0 +1,57 @@
+"""Which pairs of columns may have an interaction: a quick look before an ANOVA of many columns.
+
+Labels become numbers (means of a normal variable in each class). What main effects, cubic in each column, leave of them
+is compared with products of low polynomials of two columns. A pair whose products explain nothing of it is an unlikely
+interaction.
+"""
+
+from itertools import combinations
+
+import numpy as np
+from scipy.stats import norm
+
+
+def strongest_pairs(X: np.ndarray, y: np.ndarray, most: int) -> list[tuple[int, int]]:
+    """Return the pairs of columns with the largest share of what main effects leave, in order of the columns.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n, d)
+        Standardised columns.
+    y : ndarray of int, shape (n,)
+        Class codes.
+    most : int
+        Number of pairs.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(400, 4))
+    >>> y = (X[:, 1] * X[:, 3] > 0).astype(int)
+    >>> strongest_pairs(X, y, 1)
+    [(1, 3)]
+    """
+    pairs = list(combinations(range(X.shape[1]), 2))
+    if len(pairs) <= most:
+        return pairs
+    basis = np.stack([X, X**2 - 1.0, X**3 - 3.0 * X])  # orthogonal for normal columns
+    main = np.column_stack([np.ones(len(X)), *basis])
+    rest = _scores(y) - main @ np.linalg.lstsq(main, _scores(y), rcond=None)[0]
+    strength = []
+    for i, j in pairs:
+        products = np.column_stack(
+            [basis[a, :, i] * basis[b, :, j] for a in (0, 1) for b in (0, 1)]
+        )
+        products -= products.mean(axis=0)
+        explained = products @ np.linalg.lstsq(products, rest, rcond=None)[0]
+        strength.append(explained @ explained)
+    best = np.argsort(strength)[::-1][:most]
+    return [pairs[k] for k in sorted(best)]
+
+
+def _scores(y: np.ndarray) -> np.ndarray:
+    """Return the mean of a standard normal variable in each label's class, the classes cutting it by their shares."""
+    share = np.bincount(y) / y.size
+    edges = norm.pdf(norm.ppf(np.concatenate([[0.0], np.cumsum(share)[:-1], [1.0]])))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = -np.diff(edges) / share
+    return means[y]
