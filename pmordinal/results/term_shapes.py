@@ -102,10 +102,12 @@ def shape(
         first, *others = numbers + factors
         return Shape("curves" if numbers else "points", *_over(first, others, moments))
     if term.kind == "interaction":
-        rows, levels, unit = effect_rows(fit.features, term)
-        table = moments.at(rows, unit)
+        rows, levels, _ = effect_rows(fit.features, term)  # numbers are one sd above their means
+        table = moments.at(rows)
         table.insert(0, "x", [level or "" for level in levels])
-        return Shape("points", table.assign(z=None), ":".join(term.columns))
+        names = ":".join(axis.column.name for axis in factors)
+        at = f"one sd of {', '.join(axis.column.name for axis in numbers)}" if numbers else ""
+        return Shape("points", table.assign(z=None), ", at ".join(filter(None, [names, at])))
     return _averaged(fit, axes, moments)
 
 

@@ -226,6 +226,17 @@ def test_many_levels_are_counted_instead_of_named(survey):
     assert {"anova(age)", "anova(income)", "anova(age, income)"} < set(axes)
 
 
+def test_products_of_three_columns_are_points(survey):
+    fit = fitted("rating ~ sex:region:age + sex:age:income + judge:age:income", survey)
+    axes = {ax.get_title(loc="left").split(" · ")[0]: ax for ax in plot_terms(fit)}
+    labels = [axes[term.name].get_xlabel() for term in fit.model_terms]
+    expected = ["sex:region, at one sd of age", "sex, at one sd of age, income"]
+    assert labels == [*expected, "one sd of judge, age, income"]
+    table = fit.coefficients().set_index("term").loc["sex:region:age"]
+    sd = survey["age"].std(ddof=0)
+    np.testing.assert_allclose(dots(axes["sex:region:age"])[0][:, 1], sd * table["mean"])
+
+
 def test_a_column_may_be_called_noise(survey):
     data = survey.rename(columns={"income": "noise"})
     fit = fitted("rating ~ noise + sex", data)
