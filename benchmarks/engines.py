@@ -21,6 +21,7 @@ from pmordinal.engines import ENGINES, EP, Laplace
 from pmordinal.engines.objectives import OBJECTIVES
 from pmordinal.gram import Gram, lower
 from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.linalg.workspace import Workspace
 
 D, R = 4, 5
 
@@ -63,20 +64,23 @@ def evaluations(n, repeats):
     kernel = lower(pm.gp.cov.ExpQuad(D, ls=ls))
     near = Gram(kernel, X, [1.05 * ls])
     C = cholesky_seconds(near.matrix, repeats)
+    workspace = Workspace()
     print(f"\nn = {n}: one Cholesky factorisation takes {1e3 * C:.2f} ms")
     print(f"{'engine':<14}{'cold':>8}{'warm':>8}{'+ loo':>8}   sweeps cold, warm")
     for engine in (Laplace(), EP(), EP(tol=1e-5)):
         start = engine(near, y, likelihood).start
 
         def run(objective="evidence", start=None, engine=engine):
-            posterior = engine(Gram(kernel, X, [ls]), y, likelihood, start)
-            OBJECTIVES[objective](posterior)
+            with workspace:  # as a fit does
+                posterior = engine(Gram(kernel, X, [ls]), y, likelihood, start)
+                OBJECTIVES[objective](posterior)
             return posterior
 
         cold = best(run, repeats) / C
         warm = best(lambda start=start: run(start=start), repeats) / C
-        posterior = run("loo")
-        loo = best(posterior.loo_gradient, repeats) / C
+        with workspace:
+            posterior = run("loo")
+            loo = best(posterior.loo_gradient, repeats) / C
         sweeps = [run(start=s).status.factorizations for s in (None, start)]
         name = engine.name + (f" {engine.tol:.0e}" if engine.name == "ep" else "")
         print(f"{name:<14}{cold:8.1f}{warm:8.1f}{loo:8.1f}   {sweeps[0]}, {sweeps[1]}")

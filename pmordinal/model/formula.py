@@ -99,6 +99,8 @@ def read(formula: str) -> Formula:
         description = model_description(formula)
     except Exception as error:  # formulae has no common class of errors
         raise ValueError(f"formula {formula!r} cannot be read: {error}") from error
+    if "|" in _outside_parentheses(formula):
+        raise ValueError(f"formula {formula!r}: groups need parentheses: write (1 | g) or (x | g)")
     if description.response is None:
         raise ValueError(f"formula {formula!r} has no outcome: write 'outcome ~ terms'")
     outcome = description.response.term.components[0]
@@ -111,13 +113,21 @@ def read(formula: str) -> Formula:
     if not terms:
         raise ValueError(f"formula {formula!r} has no terms: name at least one column")
     right = formula.split("~", 1)[1]
-    if re.search(r"(^|\+)\s*1\s*(\+|-|$)", re.sub(r"\([^()]*\)", "", right)):
+    if re.search(r"(^|\+)\s*1\s*(\+|-|$)", _outside_parentheses(right)):
         warn("formula: there is no intercept, the thresholds are it; the 1 has no effect")
     names = [term.name for term in terms]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise ValueError(f"formula: the term {twice[0]!r} is there twice")
     return Formula(outcome.name, tuple(terms))
+
+
+def _outside_parentheses(text: str) -> str:
+    """Return a text without what is in parentheses or between backticks."""
+    text = re.sub(r"`[^`]*`", "", text)
+    while (shorter := re.sub(r"\([^()]*\)", "", text)) != text:
+        text = shorter
+    return text
 
 
 def _term(term: Any) -> Written:

@@ -55,6 +55,7 @@ def test_what_users_of_bambi_type(right, expected):
         ("y ~ (anova(x, z) | g)", "left of a"),
         ("y ~ `np.log(x)`", "rename it"),
         ("y ~ offset(x)", "a known shift"),
+        ("y ~ a + x|g", "groups need parentheses"),
     ],
 )
 def test_what_cannot_be_read(formula, message):
