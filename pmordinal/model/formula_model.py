@@ -22,6 +22,7 @@ from pmordinal.model.compile import SmallModel
 from pmordinal.model.factories import threshold_variable
 from pmordinal.model.formula import OFFSET, Formula
 from pmordinal.model.marginal import MarginalOrdinal
+from pmordinal.model.sums import first_thresholds
 from pmordinal.model.terms import Builder
 
 NA = ("refuse", "drop")
@@ -120,7 +121,7 @@ def formula_model(
             cov = cov + other.cov
         total = pt.sqrt(1.0 + sum(term.variance for term in built) / link.noise_sd**2)
         begin = {key: value for term in built for key, value in term.start.items()}
-        begin["thresholds"] = _first_thresholds(design.labels, link)
+        begin["thresholds"] = first_thresholds(design.labels, link)
         thresholds = threshold_variable(thresholds, design.labels.n_classes, total, link)
         gp = MarginalOrdinal(cov, engine, link)
         names = tuple(name for term in built for name in term.terms)
@@ -167,13 +168,6 @@ def _checked_priors(priors, written: Formula) -> Mapping[str, Mapping[str, Any]]
     for name in priors:
         checks.one_of("priors: term", name, [term.name for term in written.terms])
     return priors
-
-
-def _first_thresholds(labels, link: Link) -> np.ndarray:
-    """Return thresholds at which the classes are as frequent as they are, without any effects."""
-    share = (labels.counts + 0.5) / (labels.counts + 0.5).sum()
-    below = np.cumsum(share)[:-1]
-    return link.quantile(below)
 
 
 def _check_collinear(written: Formula, design) -> None:

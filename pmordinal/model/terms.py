@@ -18,16 +18,12 @@ from pmordinal.data.features import Features
 from pmordinal.data.term_columns import check_seen
 from pmordinal.data.terms import Term
 from pmordinal.gram import Anova, Levels
+from pmordinal.model.covariances import COVARIANCES
 from pmordinal.model.factories import variable
 from pmordinal.model.formula import ANOVA, SMOOTH, Written
 from pmordinal.model.ordinal import positive_tensor
+from pmordinal.model.sums import LENGTHSCALE, MAIN, PAIR
 
-COVARIANCES = {
-    "expquad": pm.gp.cov.ExpQuad,
-    "matern12": pm.gp.cov.Matern12,
-    "matern32": pm.gp.cov.Matern32,
-    "matern52": pm.gp.cov.Matern52,
-}
 WIDE = 5.0  # standard deviation of linear effects and factors, in those of the noise
 TYPICAL = 1.5  # scale of the HalfNormal prior of other standard deviations, in those of the noise
 PARAMETERS = {
@@ -167,11 +163,11 @@ class Builder:
         names += [f"{ANOVA}({written.columns[i]}, {written.columns[j]})" for i, j in pairs]
         model = pm.modelcontext(None)
         scale, start = self._lengthscale(
-            written, prior, pm.LogNormal.dist(0.7, 0.7, shape=len(columns))
+            written, prior, pm.LogNormal.dist(*LENGTHSCALE, shape=len(columns))
         )
         log_unit = 2.0 * np.log(self.noise_sd)
         sizes = {"main": len(columns), "pair": len(pairs)}
-        widths = {"main": (log_unit, 1.5), "pair": (log_unit - 1.5, 2.0)}
+        widths = {"main": (log_unit + MAIN[0], MAIN[1]), "pair": (log_unit + PAIR[0], PAIR[1])}
         parts = []
         for key, size in sizes.items():
             if not size:
