@@ -49,6 +49,7 @@ _HOME = {
     "surrogate_residuals": "diagnostics.model_checks",
     "linear_model": "model.factories",
     "latent_model": "model.latent.factory",
+    "model_summary": "model.summary",
     "write_report": "report",
 }
 
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from pmordinal.model.latent.factory import latent_model
     from pmordinal.model.marginal import MarginalOrdinal
     from pmordinal.model.ordinal import Ordinal
+    from pmordinal.model.summary import model_summary
     from pmordinal.model.thresholds import thresholds
     from pmordinal.report import write_report
     from pmordinal.results.fit import OrdinalFit

@@ -1,10 +1,11 @@
-"""The methods of the benchmark by name: Gaussian processes, the recommended default, and baselines.
+"""The methods of the benchmark by name: Gaussian processes, a stack of them, and baselines.
 
 A Gaussian process is named ``engine[:objective]`` and then, each behind a hyphen, ``matern52``, ``matern12``, … for
 another covariance than the squared exponential, ``ard`` for one length-scale an attribute, ``flat`` for no priors.
 ``linear`` is EP with a linear predictor: a cumulative probit model whose ridge is chosen by the evidence.
+``recommended`` is EP with the sum of a linear, a smooth and a rough covariance, ``cov_func="recommended"``.
 
-The recommended default, ``best``, is `pmordinal.stack` of four EP fits: squared exponential, exponential, squared
+``best`` is `pmordinal.stack` of four EP fits: squared exponential, exponential, squared
 exponential with ARD, linear. Its weights come from the leave-one-out predictions of the training labels.
 """
 
@@ -23,15 +24,13 @@ from pmordinal.engines import ENGINES
 from pmordinal.engines.objectives import OBJECTIVES
 from pmordinal.errors import ConvergenceWarning
 from pmordinal.inference.fit import fit
+from pmordinal.model.covariances import COVARIANCES, PAPERS
 from pmordinal.model.factories import gp_model
 from pmordinal.results.fit import OrdinalFit
 from pmordinal.results.semisupervised import SemiSupervisedFit
 from pmordinal.results.stacking import stack
 
-KERNELS = {
-    kind.__name__.lower(): kind
-    for kind in (pm.gp.cov.Matern12, pm.gp.cov.Matern32, pm.gp.cov.Matern52)
-}
+KERNELS = tuple(name for name in COVARIANCES if name != PAPERS)
 CANDIDATES = ("ep", "ep-matern12", "ep-ard", "linear")
 # one task of `best` gives a line of results for each of these
 ABLATION = (*CANDIDATES, "ep-chosen", "ep-average", "best")
@@ -72,9 +71,11 @@ def _parsed(name: str) -> tuple[str, str | None, dict, bool]:
     """Split a method's name into engine, objective, options of the model and whether priors are used."""
     if name == "linear":
         return "ep", None, {}, True
+    if name == "recommended":
+        return "ep", None, {"cov_func": name}, True
     head, *flags = name.split("-")
     engine, _, objective = head.partition(":")
-    known = [*ENGINES, "best", "linear", *BASELINES, *SEMISUPERVISED]
+    known = [*ENGINES, "recommended", "best", "linear", *BASELINES, *SEMISUPERVISED]
     if engine not in ENGINES or set(flags) - {*KERNELS, "ard", "flat"}:
         raise ValueError(
             f"there is no method {name!r}: choose from {', '.join(known)}; engines take :objective and then "
@@ -82,8 +83,8 @@ def _parsed(name: str) -> tuple[str, str | None, dict, bool]:
         )
     if objective:
         checks.one_of("objective", objective, list(OBJECTIVES))
-    kernels = [KERNELS[flag] for flag in flags if flag in KERNELS]
-    options = {"cov_func": kernels[0] if kernels else None, "ard": "ard" in flags}
+    kernels = [flag for flag in flags if flag in KERNELS]
+    options = {"cov_func": kernels[0] if kernels else PAPERS, "ard": "ard" in flags}
     return engine, objective or None, options, "flat" not in flags
 
 
@@ -185,7 +186,7 @@ def _semisupervised(name: str, split: Split) -> list[Prediction]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", "no row is labelled", UserWarning)
-        model = gp_model(rows, labels, categories=range(split.n_classes))
+        model = gp_model(rows, labels, PAPERS, categories=range(split.n_classes))
         told: dict[str, Any] = {"proportions": split.proportions} if "gamma" in flags else {}
         ways: dict[str, dict[str, Any]] = {
             f"{name}-supervised": {},

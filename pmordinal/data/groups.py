@@ -17,7 +17,9 @@ from pmordinal.data.levels import plain, show
 # Names of dimensions and variables that models and sampled trees already have.
 RESERVED = frozenset(
     "obs feature threshold class chain draw __sample__ "
-    "y f f_white noise noise_sd noise_z noise_population amplitude lengthscale coefficients".split()
+    "y f f_white noise noise_sd noise_z noise_population amplitude lengthscale coefficients "
+    "column common_lengthscale lengthscale_ratio linear_amplitude rough_amplitude rough_lengthscale "
+    "main pair main_term pair_term".split()
 )
 
 

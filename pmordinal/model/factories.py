@@ -8,10 +8,12 @@ from pmordinal import checks
 from pmordinal.data import by_row
 from pmordinal.data import design as design_of
 from pmordinal.data.design import Design
+from pmordinal.data.terms import Term
 from pmordinal.engines import Engine, get_engine
 from pmordinal.gram import check_columns
-from pmordinal.links import Link
+from pmordinal.links import Link, get_link
 from pmordinal.model.compile import SmallModel
+from pmordinal.model.covariances import SUMS, is_sum, named
 from pmordinal.model.label_scales import NAME as SCALES
 from pmordinal.model.label_scales import label_scales
 from pmordinal.model.marginal import MarginalOrdinal, check_thresholds, is_random
@@ -53,10 +55,14 @@ def gp_model(
     y : array_like, shape (n,)
         Labels: ordered categorical, integers, or strings with `categories`. Missing labels are
         marginalised.
-    cov_func : pm.gp.cov covariance, or a class of them, optional
-        Covariance of the latent function. A class, such as ``pm.gp.cov.Matern52``, gets the default
-        length-scale; default is ``pm.gp.cov.ExpQuad``. A class is of standardised columns, a
-        covariance of your own of the columns as they are: see `standardize`.
+    cov_func : str, pm.gp.cov covariance, or a class of them, optional
+        Covariance of the latent function. By name: ``"expquad"``, the papers' and the default,
+        ``"matern12"``, ``"matern32"``, ``"matern52"``; or a sum of terms, ``"recommended"`` (a linear, a
+        smooth and a rough function), ``"linear"``, ``"anova"`` (a function of each column and of each
+        pair). A class, such as ``pm.gp.cov.Matern52``, gets the default length-scale. Names and
+        classes are of standardised columns, a covariance of your own of the columns as they are:
+        see `standardize`. Sums have hyperparameters of their own: they take no `ard`,
+        `lengthscale`, `amplitude` or `noise`, which is one.
     ard : bool
         One length-scale for each attribute.
     engine : str or Engine
@@ -98,9 +104,10 @@ def gp_model(
 
     Notes
     -----
-    Default priors, weakly informative: ``lengthscale ~ LogNormal(½ log d, 1)`` in standard
-    deviations of the attributes, ``noise ~ LogNormal(−1, 1.5)``, and thresholds such that the
-    category probabilities of a new row are uniform over the simplex. For ``engine="plsor"`` the
+    Default priors, weakly informative: thresholds such that the category probabilities of a new
+    row are uniform over the simplex. Of one covariance: ``lengthscale ~ LogNormal(½ log d, 1)`` in
+    standard deviations of the attributes, ``noise ~ LogNormal(−1, 1.5)``, amplitude one. Of sums of
+    terms: the noise is one and each term has an amplitude; `model_summary` shows all priors. For ``engine="plsor"`` the
     latent function is in label units: ``amplitude ~ LogNormal(log sd(y), 0.5)`` is the standard
     deviation of a noisy label, ``noise_fraction ~ Beta(1.5, 1.5)``, ``noise ~ LogNormal(−1, 1)``;
     amplitude and noise are sampled as one vector, ``scales``, in coordinates that suit a sampler.
@@ -117,6 +124,14 @@ def gp_model(
     >>> [v.name for v in model.free_RVs]
     ['lengthscale', 'noise', 'thresholds']
     """
+    engine = get_engine(engine)
+    own = {"ard": ard, "lengthscale": lengthscale, "amplitude": amplitude, "noise": noise}
+    cov_func = named(cov_func, **own)
+    if is_sum(cov_func) and engine.in_label_units:
+        raise ValueError(
+            f"engine={engine.name!r} regresses on the labels with one covariance, and cov_func={cov_func!r} is a sum "
+            "of terms: choose another engine, or leave cov_func out"
+        )
     if standardize is None:
         standardize = not is_own(cov_func)
     X, every = by_row.read(X, thresholds_by, noise_by, weights)
@@ -124,7 +139,6 @@ def gp_model(
         X, y, categories, standardize=standardize, unlabeled=unlabeled, by_row=every
     )
     labels, names = design.labels, design.features.names
-    engine = get_engine(engine)
     if noise_fraction is not None and not engine.in_label_units:
         raise ValueError(f"noise_fraction belongs to engine='plsor'; {engine.name!r} has none")
     d, is_default = len(names), thresholds is None
@@ -132,7 +146,12 @@ def gp_model(
     model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else SmallModel()
     with model:
         model.add_coords(design.coords)
-        if engine.in_label_units:
+        terms: tuple[Term, ...] = ()
+        if is_sum(cov_func):
+            built = SUMS[cov_func](design, get_link(link))
+            cov, terms, begin = built.cov, built.terms, built.start
+            noise = pt.constant(np.float64(1.0))
+        elif engine.in_label_units:
             spread = max(_spread(design.y, design.by_row.weights), 0.1)
             share = pm.Beta.dist(1.5, 1.5) if noise_fraction is None else noise_fraction
             share = variable("noise_fraction", share)
@@ -153,9 +172,10 @@ def gp_model(
             amplitude = variable("amplitude", 1.0 if amplitude is None else amplitude)
             cov = scaled(covariance(cov_func, d, ard, lengthscale), amplitude)
             noise = noise_variable(noise, by=noise_by)
-        total = pt.sqrt(amplitude**2 + noise**2)
+        total = built.total if is_sum(cov_func) else pt.sqrt(amplitude**2 + noise**2)
         unit = 1.0 if engine.in_label_units else noise
-        check_columns(cov, names)
+        if not is_sum(cov_func):  # which reads all columns that vary
+            check_columns(cov, names)
         population, b = grouped_thresholds(thresholds, design, total, link, unit)
         by_noise = grouped_noise(noise, design)
         gp = MarginalOrdinal(cov, engine, link)
@@ -166,6 +186,7 @@ def gp_model(
             with_population(by_noise, noise, design.every.noise),
             objective=objective,
             start=begin,
+            terms=terms,
             dims="obs",
         )
         if is_own(cov_func):
@@ -244,6 +265,8 @@ def linear_model(
 
 def is_own(cov_func) -> bool:
     """Tell whether the user passed a covariance with its parameters, rather than a class or None."""
+    if is_sum(cov_func):
+        return False
     kind = cov_func if isinstance(cov_func, type) else type(cov_func)
     if cov_func is not None and not issubclass(kind, pm.gp.cov.BaseCovariance):
         raise TypeError(

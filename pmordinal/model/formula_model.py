@@ -31,6 +31,7 @@ from pmordinal.model.formula import Formula
 from pmordinal.model.latent.factory import measurements, process_values
 from pmordinal.model.latent.process_ops import Process
 from pmordinal.model.marginal import MarginalOrdinal
+from pmordinal.model.sums import first_thresholds
 from pmordinal.model.terms import Builder
 
 NA = ("refuse", "drop")
@@ -156,7 +157,7 @@ def formula_model(
             cov = cov + other.cov
         total = pt.sqrt(1.0 + sum(term.variance for term in built) / link.noise_sd**2)
         begin = {key: value for term in built for key, value in term.start.items()}
-        begin["thresholds"] = _first_thresholds(design, link)
+        begin["thresholds"] = first_thresholds(design, link)
         population, b = grouped_thresholds(thresholds, design, total, link)
         one = pt.constant(np.float64(1.0))
         noise = grouped_noise(one, design)
@@ -236,12 +237,6 @@ def _checked_priors(priors, written: Formula) -> Mapping[str, Mapping[str, Any]]
     for name in priors:
         checks.one_of("priors: term", name, [term.name for term in written.terms])
     return priors
-
-
-def _first_thresholds(design: Design, link: Link) -> np.ndarray:
-    """Return thresholds at which the classes are as frequent as they are, without any effects."""
-    counts = np.bincount(design.y, design.by_row.weights, design.labels.n_classes) + 0.5
-    return link.quantile(np.cumsum(counts / counts.sum())[:-1])
 
 
 def _check_collinear(written: Formula, design: Design) -> None:

@@ -5,10 +5,16 @@ is compared with products of low polynomials of two columns. A pair whose produc
 interaction.
 """
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
 from scipy.stats import norm
+
+from pmordinal.data.levels import show
+from pmordinal.errors import warn
+
+MOST_PAIRS = 66  # all those of twelve columns
 
 
 def strongest_pairs(X: np.ndarray, y: np.ndarray, most: int) -> list[tuple[int, int]]:
@@ -46,6 +52,19 @@ def strongest_pairs(X: np.ndarray, y: np.ndarray, most: int) -> list[tuple[int, 
         strength.append(explained @ explained)
     best = np.argsort(strength)[::-1][:most]
     return [pairs[k] for k in sorted(best)]
+
+
+def promising_pairs(X: np.ndarray, y: np.ndarray, names: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the pairs of an ANOVA: all, or the strongest ones, with a word on those left out."""
+    pairs = strongest_pairs(X, y, MOST_PAIRS)
+    every = list(combinations(range(len(names)), 2))
+    if len(pairs) < len(every):
+        left = [f"{names[i]}:{names[j]}" for i, j in every if (i, j) not in set(pairs)]
+        warn(
+            f"anova of {len(names)} columns has the {len(pairs)} most promising of {len(every)} pairs; left out are "
+            f"{show(left)}. Name fewer columns in pmo.formula_model, or add a pair by gp(x, z)"
+        )
+    return pairs
 
 
 def _scores(y: np.ndarray) -> np.ndarray:

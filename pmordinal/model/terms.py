@@ -6,7 +6,6 @@ sum is one too, and an engine integrates it out in one go.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,25 +14,18 @@ import pytensor.tensor as pt
 
 from pmordinal import checks
 from pmordinal.data.features import Features
-from pmordinal.data.levels import show
 from pmordinal.data.term_columns import check_seen
 from pmordinal.data.terms import Term, stored_name
-from pmordinal.errors import warn
 from pmordinal.gram import Anova, Levels
+from pmordinal.model.covariances import COVARIANCES
 from pmordinal.model.factories import variable
 from pmordinal.model.formula import ANOVA, SMOOTH, Written
 from pmordinal.model.ordinal import positive_tensor
-from pmordinal.model.strongest_pairs import strongest_pairs
+from pmordinal.model.strongest_pairs import promising_pairs
+from pmordinal.model.sums import LENGTHSCALE, MAIN, PAIR
 
-COVARIANCES = {
-    "expquad": pm.gp.cov.ExpQuad,
-    "matern12": pm.gp.cov.Matern12,
-    "matern32": pm.gp.cov.Matern32,
-    "matern52": pm.gp.cov.Matern52,
-}
 WIDE = 5.0  # standard deviation of linear effects and factors, in those of the noise
 TYPICAL = 1.5  # scale of the HalfNormal prior of other standard deviations, in those of the noise
-MOST_PAIRS = 66  # all those of twelve columns
 PARAMETERS = {
     "effect": ("sd",),
     "smooth": ("sd", "lengthscale"),
@@ -169,16 +161,18 @@ class Builder:
         order = checks.integer(f"{written.name}: order", written.options.get("order", 2), minimum=1)
         if order > 2:
             raise ValueError(f"formula: {written.name}: order must be 1 or 2")
-        pairs = self._pairs(written, columns) if order == 2 else []
+        pairs = (
+            promising_pairs(self.rows[:, columns], self.y, written.columns) if order == 2 else []
+        )
         names = [f"{ANOVA}({name})" for name in written.columns]
         names += [f"{ANOVA}({written.columns[i]}, {written.columns[j]})" for i, j in pairs]
         model = pm.modelcontext(None)
         scale, start = self._lengthscale(
-            written, prior, pm.LogNormal.dist(0.7, 0.7, shape=len(columns))
+            written, prior, pm.LogNormal.dist(*LENGTHSCALE, shape=len(columns))
         )
         log_unit = 2.0 * np.log(self.noise_sd)
         sizes = {"main": len(columns), "pair": len(pairs)}
-        widths = {"main": (log_unit, 1.5), "pair": (log_unit - 1.5, 2.0)}
+        widths = {"main": (log_unit + MAIN[0], MAIN[1]), "pair": (log_unit + PAIR[0], PAIR[1])}
         parts = []
         for key, size in sizes.items():
             if not size:
@@ -195,23 +189,6 @@ class Builder:
         read += [(written.columns[i], written.columns[j]) for i, j in pairs]
         terms = tuple(Term(name, "smooth", c) for name, c in zip(names, read, strict=True))
         return Built(terms, cov, pt.sum(vector), start)
-
-    def _pairs(self, written: Written, columns: list[int]) -> list[tuple[int, int]]:
-        """Return the pairs of an ANOVA: all, or the most promising ones, with a word on the others."""
-        pairs = strongest_pairs(self.rows[:, columns], self.y, MOST_PAIRS)
-        count = len(columns) * (len(columns) - 1) // 2
-        if len(pairs) < count:
-            there = {frozenset(pair) for pair in pairs}
-            left = [
-                f"{written.columns[i]}:{written.columns[j]}"
-                for i, j in combinations(range(len(columns)), 2)
-                if frozenset((i, j)) not in there
-            ]
-            warn(
-                f"formula: anova of {len(columns)} columns has the {len(pairs)} most promising of {count} pairs; left "
-                f"out are {show(left)}. Name fewer columns, or add a pair by gp(x, z)"
-            )
-        return pairs
 
     def _of(self, written: Written, kind: str, variance, factors: Sequence, start: dict) -> Built:
         cov = factors[0]

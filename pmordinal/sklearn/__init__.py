@@ -39,8 +39,9 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
     ----------
     engine : str or Engine, default "ep"
         How the latent function is integrated out.
-    cov_func : pm.gp.cov covariance, or a class of them, optional
-        Covariance of the latent function; default is ``pm.gp.cov.ExpQuad``.
+    cov_func : str, pm.gp.cov covariance, or a class of them, optional
+        Covariance of the latent function, by name such as ``"recommended"``, ``"matern52"`` or
+        ``"expquad"``, the papers'; see `gp_model`, whose default it has.
     ard : bool, default False
         One length-scale for each attribute.
     link : {"probit", "logit", "cloglog"}, default "probit"

@@ -20,6 +20,7 @@ from pmordinal.data.labels import Labels
 from pmordinal.gram import check_columns, lower
 from pmordinal.links import Link, get_link
 from pmordinal.model import factories as models
+from pmordinal.model.covariances import SUMS, is_sum, named
 from pmordinal.model.latent.hsgp_ops import (
     Basis,
     BasisCoordinates,
@@ -102,6 +103,13 @@ def latent_model(
     checks.one_of("approx", approx, APPROXIMATIONS)
     if approx == "full" and not (m is None and c is None):
         raise ValueError("m and c belong to approx='hsgp'")
+    own = {"ard": ard, "lengthscale": lengthscale, "amplitude": amplitude, "noise": noise}
+    cov_func = named(cov_func, **own)
+    if is_sum(cov_func) and approx == "hsgp":
+        raise ValueError(
+            f"approx='hsgp' needs a covariance with a spectral density, such as 'expquad', and cov_func={cov_func!r} "
+            "has none"
+        )
     if standardize is None:
         standardize = not models.is_own(cov_func)
     X, every = by_row.read(X, thresholds_by, noise_by, weights)
@@ -111,13 +119,17 @@ def latent_model(
     model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else pm.Model()
     with model:
         model.add_coords(design.coords)
-        amplitude = models.variable("amplitude", 1.0 if amplitude is None else amplitude)
-        cov = models.scaled(models.covariance(cov_func, d, ard, lengthscale), amplitude)
-        check_columns(cov, features.names)
+        if is_sum(cov_func):
+            built = SUMS[cov_func](design, link)
+            cov, total, noise = built.cov, built.total, pt.as_tensor(np.float64(1.0))
+        else:
+            amplitude = models.variable("amplitude", 1.0 if amplitude is None else amplitude)
+            cov = models.scaled(models.covariance(cov_func, d, ard, lengthscale), amplitude)
+            noise = models.noise_variable(noise, by=noise_by)
+            total = pt.sqrt(amplitude**2 + noise**2)
+            check_columns(cov, features.names)
         if models.is_own(cov_func):
             warn_of_units(cov_func, design.rows, features.names, by_size=thresholds is None)
-        noise = models.noise_variable(noise, by=noise_by)
-        total = pt.sqrt(amplitude**2 + noise**2)
         centre, b = models.grouped_thresholds(thresholds, design, total, link)
         measured = measurements(labels, link, centre, noise, total)
         if approx == "hsgp":

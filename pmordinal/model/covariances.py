@@ -1,0 +1,66 @@
+"""Covariances by name: ``cov_func="matern52"``.
+
+Some names are of one covariance, with the length-scale and the noise as hyperparameters; others of a sum of terms, each
+with a size of its own in units of the noise.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pymc as pm
+
+from pmordinal import checks
+from pmordinal.data.design import Design
+from pmordinal.links import Link
+from pmordinal.model.recommended import recommended
+from pmordinal.model.sums import Sum, anova, linear
+
+COVARIANCES: dict[str, type] = {
+    "expquad": pm.gp.cov.ExpQuad,
+    "matern12": pm.gp.cov.Matern12,
+    "matern32": pm.gp.cov.Matern32,
+    "matern52": pm.gp.cov.Matern52,
+}
+SUMS: dict[str, Callable[[Design, Link], Sum]] = {
+    "linear": linear,
+    "anova": anova,
+    "recommended": recommended,
+}
+PAPERS = "expquad"  # the default
+
+
+def named(cov_func: Any, **parameters: Any) -> Any:
+    """Return a name as the class of a covariance or, for a sum of terms, as it is; else what was given.
+
+    Parameters
+    ----------
+    cov_func : str, covariance, class of them or None
+        None is the papers' covariance.
+    **parameters
+        What the user says of the hyperparameters of one covariance. A sum of terms has none of
+        them.
+
+    Examples
+    --------
+    >>> named("matern52").__name__, named("recommended"), named(None).__name__
+    ('Matern52', 'recommended', 'ExpQuad')
+    """
+    given = [name for name, value in parameters.items() if value is not None and value is not False]
+    if cov_func is None:
+        cov_func = PAPERS
+    if not isinstance(cov_func, str):
+        return cov_func
+    checks.one_of("cov_func", cov_func, [*COVARIANCES, *SUMS])
+    if cov_func in COVARIANCES:
+        return COVARIANCES[cov_func]
+    if given:
+        raise ValueError(
+            f"{given[0]} belongs to one covariance, and cov_func={cov_func!r} is a sum of terms with hyperparameters "
+            f"of their own: leave it out, or choose from {', '.join(COVARIANCES)}"
+        )
+    return cov_func
+
+
+def is_sum(cov_func: Any) -> bool:
+    """Tell whether this is the name of a sum of terms."""
+    return isinstance(cov_func, str)

@@ -1,0 +1,152 @@
+"""Sums of terms for a whole table, by name: what `gp_model` and `latent_model` make of a string.
+
+The noise is one, and the size of each term is in units of it. A term that the labels do not need shrinks.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from pmordinal.data.design import Design
+from pmordinal.data.features import Features
+from pmordinal.data.terms import Term
+from pmordinal.gram import Anova
+from pmordinal.links import Link
+from pmordinal.model.strongest_pairs import promising_pairs
+
+MAIN, PAIR, LENGTHSCALE = (0.0, 1.5), (-1.5, 2.0), (0.7, 0.7)  # LogNormal priors of an ANOVA
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """A sum of terms in a model.
+
+    Attributes
+    ----------
+    terms : tuple of Term
+        In the order of the parts of the covariance.
+    cov : pm.gp.cov covariance
+    total : tensor
+        Prior standard deviation of latent function plus noise at a typical row, in those of the noise.
+    start : dict
+        Where an optimiser starts, by name of variable.
+    """
+
+    terms: tuple[Term, ...]
+    cov: Any
+    total: Any
+    start: dict[str, Any]
+
+
+def linear(design: Design, link: Link) -> Sum:
+    """Return a linear function of all columns."""
+    d, unit = len(design.features.names), link.noise_sd
+    size = log_normal("amplitude", (0.0, 1.0), unit)
+    cov = size**2 / d * pm.gp.cov.Linear(d, c=0.0)
+    return joined(
+        {"linear": cov},
+        [size**2],
+        design,
+        link,
+        {"amplitude": unit},
+    )
+
+
+def anova(design: Design, link: Link) -> Sum:
+    """Return a smooth function of each numeric column and of each pair of them, and a linear one of factors."""
+    features, unit = design.features, link.noise_sd
+    d = len(features.names)
+    factors = [j for group in columns_of(features) if len(group) > 1 for j in group]
+    rows = design.X
+    active = [j for j in range(d) if j not in factors and np.ptp(rows[:, j]) > 0.0]
+    names = [features.names[j] for j in active]
+    pairs = promising_pairs(rows[:, active], design.y, names)
+    parts, variances, start = {}, [], {}
+    if factors or not active:
+        at = factors or list(range(d))
+        size = log_normal("amplitude", (0.0, 1.0), unit)
+        start["amplitude"] = unit
+        parts["factors"] = size**2 / len(at) * pm.gp.cov.Linear(d, c=0.0, active_dims=at)
+        variances.append(size**2)
+    read: list[tuple[str, ...]] = [(name,) for name in names]
+    read += [(names[i], names[j]) for i, j in pairs]
+    if active:
+        model = pm.modelcontext(None)
+        model.add_coords({"column": names})
+        model.add_coords({"main_term": [term_name(c) for c in read[: len(names)]]})
+        scale = pm.LogNormal("lengthscale", *LENGTHSCALE, dims="column")
+        size = log_normal("main", MAIN, unit**2, dims="main_term")
+        vector = size
+        start |= {"lengthscale": np.sqrt(len(names)), "main": unit**2}
+        if pairs:
+            model.add_coords({"pair_term": [term_name(c) for c in read[len(names) :]]})
+            pair = log_normal("pair", PAIR, unit**2, dims="pair_term")
+            vector = pt.concatenate([size, pair])
+            start["pair"] = np.exp(PAIR[0]) * unit**2
+        order = 2 if pairs else 1
+        cov = Anova(d, vector, scale, rows, order=order, pairs=pairs, active_dims=active)
+        parts["anova"] = cov
+        variances.append(pt.sum(vector))
+    found = joined(parts, variances, design, link, start)
+    terms = tuple(term for term in found.terms if term.name != "anova")
+    terms += tuple(Term(term_name(c), "smooth", c) for c in read)
+    return Sum(terms, found.cov, found.total, found.start)
+
+
+def term_name(columns: tuple[str, ...]) -> str:
+    """Return the name of a term of an ANOVA, as formulas have it.
+
+    Examples
+    --------
+    >>> term_name(("age", "income"))
+    'anova(age, income)'
+    """
+    return f"anova({', '.join(columns)})"
+
+
+def joined(
+    parts: Mapping[str, Any], variances: list, design: Design, link: Link, start: Mapping[str, Any]
+) -> Sum:
+    """Return the sum of covariances by name, each of all columns and with a prior variance."""
+    first, *others = parts.values()
+    cov = first
+    for other in others:
+        cov = cov + other
+    total = pt.sqrt(1.0 + sum(variances) / link.noise_sd**2)
+    terms = tuple(Term(name, "smooth", design.features.names) for name in parts)
+    begin = {**start, "thresholds": first_thresholds(design, link)}
+    return Sum(terms, cov, total, begin)
+
+
+def log_normal(name: str, prior: tuple[float, float], unit: float, **options: Any) -> Any:
+    """Return a variable whose logarithm is normal, in multiples of a unit."""
+    return pm.LogNormal(name, prior[0] + np.log(unit), prior[1], **options)
+
+
+def columns_of(features: Features) -> list[list[int]]:
+    """Return the matrix columns that each column of the user's table became.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from pmordinal.data import features
+    >>> table = pd.DataFrame({"age": [20, 30], "colour": ["red", "blue"]})
+    >>> columns_of(features.learn(table)[0])
+    [[0], [1, 2]]
+    """
+    found, start = [], 0
+    for column in features.columns:
+        stop = start + len(column.names)
+        found.append(list(range(start, stop)))
+        start = stop
+    return found
+
+
+def first_thresholds(design: Design, link: Link) -> np.ndarray:
+    """Return thresholds at which the classes are as frequent as they are, without any effects."""
+    counts = np.bincount(design.y, design.by_row.weights, design.labels.n_classes) + 0.5
+    return link.quantile(np.cumsum(counts / counts.sum())[:-1])
