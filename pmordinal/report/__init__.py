@@ -226,11 +226,11 @@ def _parameters(fit: OrdinalFit) -> Section:
     rest = {k: v for k, v in values.items() if not k.startswith("threshold ")}
     left = pd.DataFrame({"threshold": cuts}).rename_axis("between")
     right = pd.DataFrame({"value": rest}).rename_axis("hyperparameter")
-    units = (
-        "in label units, counted from the middle class"
-        if "noise_fraction" in fit.point
-        else "in standard deviations of its prior, where the amplitude is one"
-    )
+    units = "in standard deviations of its prior, where the amplitude is one"
+    if "noise_fraction" in fit.point:
+        units = "in label units, counted from the middle class"
+    elif fit.model_terms:
+        units = "in units of the noise, whose scale is one"
     ending = pd.DataFrame({"": outcome(fit)})
     parts = [
         text(
