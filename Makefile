@@ -18,10 +18,10 @@ demo: $(STAMP) ## fit the wine ratings: a table, a picture and a DataTree in pmo
 
 test: $(STAMP) ## lint, types and the fast tests
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n auto --dist loadfile
 
 test-all: $(STAMP) ## every test, the slow ones included
-	@$(BIN)/python -m pytest -m ""
+	@$(BIN)/python -m pytest -n auto --dist loadfile -m ""
 
 test-min: ## the fast tests with the lowest versions that pyproject.toml allows, on Python 3.12
 	@sh tools/test_min.sh $(VENV)-min

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-import pymc as pm
 
 from pmordinal import checks
 from pmordinal.data.columns import column_values
@@ -117,6 +116,8 @@ def check_name(by: Any, argument: str = "thresholds_by") -> str:
     """Return the name of a column that names a dimension of the model on the stack, too."""
     if not isinstance(by, str):
         raise TypeError(f"{argument} must be the name of a column of X, got {checks.got(by)}")
+    import pymc as pm  # here: MODL on the command line does without it
+
     model = pm.Model.get_context(error_if_none=False)
     taken = by in RESERVED or by.startswith("thresholds")
     if taken or (model is not None and by in model.named_vars):

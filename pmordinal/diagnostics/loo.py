@@ -77,7 +77,7 @@ def _weighted(fit: OrdinalFit, scores, fitted, weights) -> az.ELPDDataLOO:
 
 def refuse_weights(tree: xr.DataTree) -> None:
     """Raise for trees whose rows stand for several."""
-    if "constant_data" in tree.children and "weights" in tree["constant_data"]:
+    if "constant_data" in getattr(tree, "children", ()) and "weights" in tree["constant_data"]:
         raise ValueError(
             "the rows have weights, which this check does not know: repeat the rows, or pass class probabilities "
             "together with y"

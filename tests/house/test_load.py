@@ -89,7 +89,7 @@ LEAK = """
 """
 
 
-@pytest.mark.parametrize(("models", "kilobytes"), [("the same model", 40), ("new models", 250)])
+@pytest.mark.parametrize(("models", "kilobytes"), [("the same model", 40), ("new models", 60)])
 def test_no_leak_over_100_fits(models, kilobytes):
     """What the last 60 of 100 fits add to the process, for each.
 
