@@ -31,7 +31,7 @@ from pmordinal.model.formula import Formula
 from pmordinal.model.latent.factory import measurements, process_values
 from pmordinal.model.latent.process_ops import Process
 from pmordinal.model.marginal import MarginalOrdinal
-from pmordinal.model.sums import first_thresholds
+from pmordinal.model.sums import added
 from pmordinal.model.terms import Builder
 
 NA = ("refuse", "drop")
@@ -152,31 +152,34 @@ def formula_model(
         )
         built = [builder.build(term) for term in written.terms]
         _check_collinear(written, design)
-        cov = built[0].cov
-        for other in built[1:]:
-            cov = cov + other.cov
-        total = pt.sqrt(1.0 + sum(term.variance for term in built) / link.noise_sd**2)
-        begin = {key: value for term in built for key, value in term.start.items()}
-        begin["thresholds"] = first_thresholds(design, link)
-        population, b = grouped_thresholds(thresholds, design, total, link)
+        whole = added(
+            [term.cov for term in built],
+            [term.variance for term in built],
+            tuple(name for term in built for name in term.terms),
+            design,
+            link,
+            {key: value for term in built for key, value in term.start.items()},
+        )
+        population, b = grouped_thresholds(thresholds, design, whole.total, link)
         one = pt.constant(np.float64(1.0))
         noise = grouped_noise(one, design)
         if sampling == "full":
-            measured = measurements(design.labels, link, population, 1.0, total)
-            process = Process(lower(cov), design.X, features, design.labels, link, design.by_row)
+            measured = measurements(design.labels, link, population, 1.0, whole.total)
+            process = Process(
+                lower(whole.cov), design.X, features, design.labels, link, design.by_row
+            )
             f = pm.Deterministic("f", process_values(process, *measured), dims="obs")
             observe_rows(f, b, noise, link, design)
             return model
-        gp = MarginalOrdinal(cov, engine, link)
-        names = tuple(name for term in built for name in term.terms)
+        gp = MarginalOrdinal(whole.cov, engine, link)
         gp.observe(
             "y",
             design,
             with_population(b, population, design.every.thresholds),
             with_population(noise, one, design.every.noise),
             objective=objective,
-            start=begin,
-            terms=names,
+            start=whole.start,
+            terms=whole.terms,
             dims="obs",
         )
     return model

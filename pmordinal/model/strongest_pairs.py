@@ -41,7 +41,8 @@ def strongest_pairs(X: np.ndarray, y: np.ndarray, most: int) -> list[tuple[int, 
         return pairs
     basis = np.stack([X, X**2 - 1.0, X**3 - 3.0 * X])  # orthogonal for normal columns
     main = np.column_stack([np.ones(len(X)), *basis])
-    rest = _scores(y) - main @ np.linalg.lstsq(main, _scores(y), rcond=None)[0]
+    scores = _scores(y)
+    rest = scores - main @ np.linalg.lstsq(main, scores, rcond=None)[0]
     strength = []
     for i, j in pairs:
         products = np.column_stack(

@@ -3,8 +3,10 @@
 The noise is one, and the size of each term is in units of it. A term that the labels do not need shrinks.
 """
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -112,14 +114,22 @@ def joined(
     parts: Mapping[str, Any], variances: list, design: Design, link: Link, start: Mapping[str, Any]
 ) -> Sum:
     """Return the sum of covariances by name, each of all columns and with a prior variance."""
-    first, *others = parts.values()
-    cov = first
-    for other in others:
-        cov = cov + other
-    total = pt.sqrt(1.0 + sum(variances) / link.noise_sd**2)
     terms = tuple(Term(name, "smooth", design.features.names) for name in parts)
+    return added(list(parts.values()), variances, terms, design, link, start)
+
+
+def added(
+    covs: Sequence[Any],
+    variances: Sequence[Any],
+    terms: tuple[Term, ...],
+    design: Design,
+    link: Link,
+    start: Mapping[str, Any],
+) -> Sum:
+    """Return the sum of covariances, each with a prior variance; `terms` names their parts."""
+    total = pt.sqrt(1.0 + sum(variances) / link.noise_sd**2)
     begin = {**start, "thresholds": first_thresholds(design, link)}
-    return Sum(terms, cov, total, begin)
+    return Sum(terms, reduce(operator.add, covs), total, begin)
 
 
 def log_normal(name: str, prior: tuple[float, float], unit: float, **options: Any) -> Any:

@@ -22,7 +22,7 @@ from pmordinal.model.factories import variable
 from pmordinal.model.formula import ANOVA, SMOOTH, Written
 from pmordinal.model.ordinal import positive_tensor
 from pmordinal.model.strongest_pairs import promising_pairs
-from pmordinal.model.sums import LENGTHSCALE, MAIN, PAIR
+from pmordinal.model.sums import LENGTHSCALE, MAIN, PAIR, term_name
 
 WIDE = 5.0  # standard deviation of linear effects and factors, in those of the noise
 TYPICAL = 1.5  # scale of the HalfNormal prior of other standard deviations, in those of the noise
@@ -164,8 +164,9 @@ class Builder:
         pairs = (
             promising_pairs(self.rows[:, columns], self.y, written.columns) if order == 2 else []
         )
-        names = [f"{ANOVA}({name})" for name in written.columns]
-        names += [f"{ANOVA}({written.columns[i]}, {written.columns[j]})" for i, j in pairs]
+        read: list[tuple[str, ...]] = [(name,) for name in written.columns]
+        read += [(written.columns[i], written.columns[j]) for i, j in pairs]
+        names = [term_name(c) for c in read]
         model = pm.modelcontext(None)
         scale, start = self._lengthscale(
             written, prior, pm.LogNormal.dist(*LENGTHSCALE, shape=len(columns))
@@ -185,8 +186,6 @@ class Builder:
             start[name] = np.full(size, np.exp(widths[key][0]))
         vector = pt.concatenate(parts)
         cov = Anova(self.d, vector, scale, self.rows, order=order, pairs=pairs, active_dims=columns)
-        read: list[tuple[str, ...]] = [(name,) for name in written.columns]
-        read += [(written.columns[i], written.columns[j]) for i, j in pairs]
         terms = tuple(Term(name, "smooth", c) for name, c in zip(names, read, strict=True))
         return Built(terms, cov, pt.sum(vector), start)
 
