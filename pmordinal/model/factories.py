@@ -177,17 +177,9 @@ def gp_model(
         if not is_sum(cov_func):  # which reads all columns that vary
             check_columns(cov, names)
         population, b = grouped_thresholds(thresholds, design, total, link, unit)
-        by_noise = grouped_noise(noise, design)
-        gp = MarginalOrdinal(cov, engine, link)
-        gp.observe(
-            "y",
-            design,
-            with_population(b, population, design.every.thresholds),
-            with_population(by_noise, noise, design.every.noise),
-            objective=objective,
-            start=begin,
-            terms=terms,
-            dims="obs",
+        options = {"objective": objective, "start": begin, "terms": terms}
+        observe_marginal(
+            MarginalOrdinal(cov, engine, link), design, population, b, noise, **options
         )
         if is_own(cov_func):
             warn_of_units(cov_func, design.rows, names, by_size=is_default)
@@ -354,6 +346,14 @@ def grouped_noise(population, design: Design):
 def with_population(parameters, population, by):
     """Return the parameters of groups with the population's after them; those of no groups as they are."""
     return parameters if by is None else pt.concatenate([parameters, pt.shape_padleft(population)])
+
+
+def observe_marginal(gp: MarginalOrdinal, design: Design, population, b, noise, **options) -> None:
+    """Add the labels of a design as an observed variable of a process; `noise` is that of the population."""
+    every = design.every
+    thresholds = with_population(b, population, every.thresholds)
+    by_noise = with_population(grouped_noise(noise, design), noise, every.noise)
+    gp.observe("y", design, thresholds, by_noise, dims="obs", **options)
 
 
 def observe_rows(eta, thresholds, noise, link, design: Design) -> None:

@@ -24,8 +24,8 @@ from pmordinal.model.compile import SmallModel
 from pmordinal.model.factories import (
     grouped_noise,
     grouped_thresholds,
+    observe_marginal,
     observe_rows,
-    with_population,
 )
 from pmordinal.model.formula import Formula
 from pmordinal.model.latent.factory import measurements, process_values
@@ -162,26 +162,17 @@ def formula_model(
         )
         population, b = grouped_thresholds(thresholds, design, whole.total, link)
         one = pt.constant(np.float64(1.0))
-        noise = grouped_noise(one, design)
         if sampling == "full":
             measured = measurements(design.labels, link, population, 1.0, whole.total)
             process = Process(
                 lower(whole.cov), design.X, features, design.labels, link, design.by_row
             )
             f = pm.Deterministic("f", process_values(process, *measured), dims="obs")
-            observe_rows(f, b, noise, link, design)
+            observe_rows(f, b, grouped_noise(one, design), link, design)
             return model
         gp = MarginalOrdinal(whole.cov, engine, link)
-        gp.observe(
-            "y",
-            design,
-            with_population(b, population, design.every.thresholds),
-            with_population(noise, one, design.every.noise),
-            objective=objective,
-            start=whole.start,
-            terms=whole.terms,
-            dims="obs",
-        )
+        options = {"objective": objective, "start": whole.start, "terms": whole.terms}
+        observe_marginal(gp, design, population, b, one, **options)
     return model
 
 

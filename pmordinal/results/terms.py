@@ -82,9 +82,7 @@ def effect_rows(features: Features, term: Term) -> tuple[np.ndarray, list[str | 
     the user's. Columns of levels are at each level in turn.
     """
     places = [features.names.index(name) for name in term.columns]
-    columns = {
-        j: column for j, column in zip(places, (features.columns[j] for j in places), strict=True)
-    }
+    columns = {j: features.columns[j] for j in places}
     unit = float(np.prod([features.scale[j] for j, c in columns.items() if c.levels is None]))
     of_levels = {j: c.levels for j, c in columns.items() if c.levels is not None}
     combinations = list(product(*(range(len(levels)) for levels in of_levels.values())))
