@@ -6,6 +6,8 @@ of its average over a Gaussian. Both return all derivatives, in the same form fo
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
 from typing import Self
 
 import numpy as np
@@ -59,10 +61,9 @@ class OrdinalLikelihood:
             raise ValueError(
                 f"thresholds must be a vector, or one for each group, got shape {self.thresholds.shape}"
             )
-        increasing = (self.thresholds[..., 1:] > self.thresholds[..., :-1]).all()
-        if not (increasing and np.isfinite(self.thresholds).all()):
+        if not (self.edges[..., 1:] > self.edges[..., :-1]).all():  # from −∞ to ∞
             raise ValueError(f"thresholds must be finite and increasing, got {self.thresholds}")
-        if noise.ndim > 1 or not (np.isfinite(noise).all() and (noise > 0).all()):
+        if noise.ndim > 1 or not ((noise > 0) & (noise < np.inf)).all():
             raise ValueError(f"noise must be positive and finite, got {self.noise}")
         if (self.thresholds.ndim == 2) != (self.rows.thresholds is not None):
             raise ValueError(
@@ -89,7 +90,7 @@ class OrdinalLikelihood:
         """How many equal sites stand for a row: its weight, but one for weights below one; None is one."""
         return None if self.weights is None else np.maximum(self.weights, 1.0)
 
-    @property
+    @cached_property
     def edges(self) -> np.ndarray:
         """Thresholds padded with b_0 = −∞ and b_r = ∞, shape (r + 1,) or (groups, r + 1)."""
         end = np.full((*self.thresholds.shape[:-1], 1), np.inf)
@@ -215,10 +216,10 @@ class OrdinalLikelihood:
 
     def threshold_gradient(self, y: np.ndarray, upper: np.ndarray, lower: np.ndarray) -> np.ndarray:
         """Return the sum over data of derivatives by each datum's upper and lower threshold."""
-        shape = self.edges.shape
-        at, count = self._picked(y), int(np.prod(shape))
+        *groups, inner = self.thresholds.shape
+        at, count = self._picked(y), prod(groups) * (inner + 2)
         total = np.bincount(at + 1, upper, count) + np.bincount(at, lower, count)
-        return total.reshape(shape)[..., 1:-1]
+        return total.reshape(*groups, inner + 2)[..., 1:-1]
 
     def noise_gradient(self, log_noise: np.ndarray) -> float | np.ndarray:
         """Return the sum over data of derivatives by the logarithm of each datum's noise."""

@@ -240,8 +240,11 @@ class EP(Engine):
 
     def _status(self, message: str, sweep: int, residual: float) -> Status:
         """Return the status: converged with this message, or not converged if it is empty."""
-        lost = (
-            f"no convergence in {self.max_sweeps} sweeps (residual {residual:.1e}): raise "
-            "max_sweeps, or give the noise and length-scales proper priors"
+        return Status(
+            converged=bool(message),
+            iterations=sweep,
+            message=message
+            or f"no convergence in {self.max_sweeps} sweeps (residual {residual:.1e}): raise max_sweeps, or give "
+            "the noise and length-scales proper priors",
+            factorizations=sweep,
         )
-        return Status(bool(message), sweep, message or lost, sweep)
