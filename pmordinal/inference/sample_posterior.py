@@ -100,7 +100,9 @@ def sample_posterior(
     m = 0 if rows is None else len(rows)
     f, f_new = np.empty((chains, draws, n)), np.empty((chains, draws, m))
     y_new = np.empty((chains, draws, m), dtype=int)
-    known_at = None if Xnew is None else Rows(*problem.by_row.codes_at(Xnew))
+    known_at = None
+    if rows is not None:
+        known_at = Rows(*problem.by_row.codes_at(Xnew), shift=problem.features.shift(rows))
     by_threshold, by_noise = problem.by_row.codes()
     noise = np.empty((chains, draws) if by_noise is None else (chains, draws, n))
     shape = () if by_threshold is None else (n,)
@@ -131,6 +133,8 @@ def sample_posterior(
                 f_new[at] = mean + np.sqrt(var) * rng.standard_normal(m)
                 likelihood: OrdinalLikelihood = posterior.likelihood.at_new(known_at)
                 y_new[at] = likelihood.draw(f_new[at], rng)
+                if known_at.shift is not None:
+                    f_new[at] += known_at.shift
             progress.advance(task)
     if not converged.all():
         warn(

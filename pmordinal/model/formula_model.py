@@ -36,6 +36,7 @@ from pmordinal.model.terms import Builder
 
 NA = ("refuse", "drop")
 SAMPLING = ("marginal", "full")
+FAR = 2.0  # standard deviations of the noise that an average offset may be from zero
 WEIGHTS = "weights of the rows"  # a column of its own, so that weights go with their rows
 
 
@@ -105,6 +106,7 @@ def formula_model(
     - ``(1 | g)``, ``(x | g)``: intercepts and slopes of groups. ``sd``.
     - ``anova(x, z, u, order=2)``: smooth main effects and interactions of two columns, each with a
       variance of its own. ``main`` and ``pair``, the variances, and ``lengthscale``.
+    - ``offset(x)``: a known shift of the latent function, x as it is. It has no hyperparameters.
 
     There is no intercept: the thresholds are it. Numbers are in standard deviations of their column.
     A factor's levels have one standard deviation, seen or not, so that nothing is known of a new
@@ -132,7 +134,8 @@ def formula_model(
     computed = [name for name in written.reads if name not in written.variables]
     groups = {name for term in written.terms for name in term.groups}
     columns = written.variables, computed, groups
-    features, _ = term_columns.learn(table, *columns, every.weights)
+    offsets = {term.name: term.columns[0] for term in written.offsets}
+    features, _ = term_columns.learn(table, *columns, every.weights, offsets)
     design = design_of.read(
         table, table[written.outcome], categories, features=features, by_row=every
     )
@@ -152,6 +155,8 @@ def formula_model(
         )
         built = [builder.build(term) for term in written.terms]
         _check_collinear(written, design)
+        if thresholds is None:
+            _check_offset(design, link)
         whole = added(
             [term.cov for term in built],
             [term.variance for term in built],
@@ -167,7 +172,10 @@ def formula_model(
             process = Process(
                 lower(whole.cov), design.X, features, design.labels, link, design.by_row
             )
-            f = pm.Deterministic("f", process_values(process, *measured), dims="obs")
+            f = process_values(process, *measured)
+            if (shift := features.shift(design.X)) is not None:
+                f = f + shift
+            f = pm.Deterministic("f", f, dims="obs")
             observe_rows(f, b, grouped_noise(one, design), link, design)
             return model
         gp = MarginalOrdinal(whole.cov, engine, link)
@@ -231,6 +239,16 @@ def _checked_priors(priors, written: Formula) -> Mapping[str, Mapping[str, Any]]
     for name in priors:
         checks.one_of("priors: term", name, [term.name for term in written.terms])
     return priors
+
+
+def _check_offset(design: Design, link: Link) -> None:
+    """Warn if known shifts lead to where the prior of the thresholds is not."""
+    shift = design.features.shift(design.X)
+    if shift is not None and abs(shift.mean()) > FAR * link.noise_sd:
+        warn(
+            f"formula: the offset is {shift.mean():.3g} on average, and the prior of the thresholds is around zero: "
+            "subtract the average from the column, or give thresholds= a prior around it"
+        )
 
 
 def _check_collinear(written: Formula, design: Design) -> None:

@@ -12,7 +12,7 @@ from pmordinal import checks
 from pmordinal.data.lettering import caption
 from pmordinal.plots.base import INK, WIDTH, class_colours, class_legend, new_axes
 from pmordinal.results.decisions import decide
-from pmordinal.results.effects import fixed, locate, moved, typical_row
+from pmordinal.results.effects import fixed, locate, moved, population_at, typical_row
 from pmordinal.results.fit import OrdinalFit, a_fit
 
 
@@ -66,7 +66,9 @@ def plot_regions(
     grid[:, first], grid[:, second] = (g.ravel() for g in np.meshgrid(xs, ys))
     Z = fit.features.standardized(grid)
     mean, _ = fit.posterior.latent(Z)
-    population = fit.population
+    if (shift := fit.features.shift(Z)) is not None:
+        mean = mean + shift
+    population = population_at(fit, Z)
     thresholds = population.thresholds
     codes = decide(fit.posterior.probabilities(Z, population), rule)
     classes = fit.labels.class_names

@@ -45,6 +45,7 @@ class Draws:
     point : mapping of str to ndarray, shape (chains, draws, …)
         Every hyperparameter.
     f : ndarray, shape (chains, draws, n)
+        Without known shifts.
     thresholds, noise : ndarray, shape (chains, draws, r − 1) and (chains, draws)
         Of the likelihood; they join `point` if it has none of these names. Thresholds and noise by group,
         which `point` has, are given for every row, shapes (chains, draws, n, r − 1) and (chains, draws, n).
@@ -151,6 +152,8 @@ def assemble(
     """
     f, thresholds, noise = draws.f, draws.thresholds, draws.noise
     y, labels, link = training.y, training.labels, training.link
+    if (shift := training.features.shift(training.X)) is not None:
+        f = f + shift
     point = dict(draws.point)
     if noise.ndim == 2:
         point = {"noise": noise, **point}

@@ -7,7 +7,7 @@ rows of an effect together, with the same white noise for all effects, so that c
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from scipy.stats import norm
 from pmordinal import checks
 from pmordinal.data.coding import Column
 from pmordinal.data.features import Features
-from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.likelihood import OrdinalLikelihood, Rows
 from pmordinal.posterior import Posterior
 
 if TYPE_CHECKING:
@@ -179,11 +179,16 @@ class Effect:
             X, weights = np.concatenate([X, base]), np.repeat([1.0, -1.0], len(X)) / len(X)
         X, which = np.unique(X, axis=0, return_inverse=True)  # one-hot rows often coincide
         Z = fit.features.standardized(X)
+        means, covariance, white = joint_latent(fit.posterior, Z, alphas)
+        if (shift := fit.features.shift(Z)) is not None:
+            means = means + shift
         return cls(
             fit.population,
             np.bincount(which.ravel(), weights, len(X)),
-            fit.posterior.probabilities(Z, fit.population),
-            *joint_latent(fit.posterior, Z, alphas),
+            fit.posterior.probabilities(Z, population_at(fit, Z)),
+            means,
+            covariance,
+            white,
         )
 
     def summarise(
@@ -243,6 +248,12 @@ class Effect:
             return self.likelihood.probabilities(f.ravel(), white.ravel()).reshape(*f.shape, -1)
         z = (self.likelihood.edges - f[..., None]) / self.likelihood.noise
         return np.diff(self.likelihood.link.cdf(z), axis=-1)
+
+
+def population_at(fit: "OrdinalFit", Z: np.ndarray) -> OrdinalLikelihood:
+    """Return the likelihood of rows of the matrix that are of no known group."""
+    shift = fit.features.shift(Z)
+    return fit.population if shift is None else replace(fit.population, rows=Rows(shift=shift))
 
 
 def joint_latent(

@@ -48,9 +48,12 @@ def terms(fit: "OrdinalFit", Xnew: Any = None) -> xr.Dataset:
         index = row_names(Xnew, len(rows))
     found = parts(fit)
     moments = [fit.posterior.part(kernel, values, rows) for _, kernel, values in found]
+    offsets = fit.features.offsets
+    moments += [(rows[:, j], np.zeros(len(rows))) for j in offsets]
     means, variances = (np.stack(each) for each in zip(*moments, strict=True))
     data = {"mean": (("term", "obs"), means), "sd": (("term", "obs"), np.sqrt(variances))}
-    return xr.Dataset(data, coords={"term": [term.name for term, *_ in found], "obs": index})
+    names = [*(term.name for term, *_ in found), *(fit.features.names[j] for j in offsets)]
+    return xr.Dataset(data, coords={"term": names, "obs": index})
 
 
 def coefficients(fit: "OrdinalFit", ci_prob: float | None = None) -> pd.DataFrame:
@@ -105,10 +108,12 @@ def variance_shares(fit: "OrdinalFit") -> pd.Series:
     variances = [
         _variance_over_rows(fit.posterior, kernel, values, X) for _, kernel, values in found
     ]
-    likelihood = fit.posterior.likelihood
+    offsets, likelihood = fit.features.offsets, fit.posterior.likelihood
+    variances += [float(X[:, j].var()) for j in offsets]
+    names = [*(term.name for term, *_ in found), *(fit.features.names[j] for j in offsets)]
     variances.append(float(np.mean(likelihood.noise**2)) * likelihood.link.noise_sd**2)
     # A term may be called noise too: the last one is that of the likelihood.
-    shares = pd.Series(variances, [*(term.name for term, *_ in found), "noise"], name="share")
+    shares = pd.Series(variances, [*names, "noise"], name="share")
     return shares / shares.sum()
 
 

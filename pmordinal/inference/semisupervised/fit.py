@@ -107,10 +107,10 @@ def fit_semisupervised(
     landscape = Landscape(model, objective, priors, MatchedProblem.of)
     problem = landscape.problem
     assert isinstance(problem, MatchedProblem)
-    if not problem.by_row.is_plain:
+    if not problem.by_row.is_plain or problem.features.offsets:
         raise ValueError(
-            "a semi-supervised fit knows neither thresholds_by=, noise_by= nor weights=: leave them out, or fit the "
-            "labelled rows alone"
+            "a semi-supervised fit knows neither thresholds_by=, noise_by=, weights= nor offsets: leave them out, or "
+            "fit the labelled rows alone"
         )
     gamma = class_proportions(problem.labels, proportions)
     if not problem.engine.has_latent_pullback:
