@@ -104,8 +104,8 @@ def formula_model(
     - ``gp(x)``, ``gp(x, z, cov="matern52")``: a smooth function; ``gp(x, by=f)``: one for each level.
       ``sd`` and ``lengthscale``, one for each column.
     - ``(1 | g)``, ``(x | g)``: intercepts and slopes of groups. ``sd``.
-    - ``anova(x, z, u, order=2)``: smooth main effects and interactions of two columns, each with a
-      variance of its own. ``main`` and ``pair``, the variances, and ``lengthscale``.
+    - ``anova(x, z, f, order=2)``: main effects and interactions of two columns, smooth in numbers, each
+      with a variance of its own. ``main`` and ``pair``, the variances, and ``lengthscale``, of numbers.
     - ``offset(x)``: a known shift of the latent function, x as it is. It has no hyperparameters.
 
     There is no intercept: the thresholds are it. Numbers are in standard deviations of their column.
@@ -151,7 +151,13 @@ def formula_model(
         model.add_coords(design.coords)
         present = frozenset(frozenset(t.columns) for t in written.terms if not (t.groups or t.call))
         builder = Builder(
-            features, design.X, design.y, link.noise_sd, priors, present | {frozenset()}
+            features,
+            design.X,
+            design.y,
+            design.by_row.weights,
+            link.noise_sd,
+            priors,
+            present | {frozenset()},
         )
         built = [builder.build(term) for term in written.terms]
         _check_collinear(written, design)
