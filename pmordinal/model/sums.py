@@ -105,7 +105,8 @@ def added(
 ) -> Sum:
     """Return the sum of covariances, each with a prior variance; `terms` names their parts."""
     total = pt.sqrt(1.0 + sum(variances) / link.noise_sd**2)
-    begin = {**start, "thresholds": first_thresholds(design, link)}
+    b = first_thresholds(design, link)
+    begin = {**start, "thresholds": b, "thresholds_population": b}  # the latter where there are groups
     return Sum(terms, reduce(operator.add, covs), total, begin)
 
 
