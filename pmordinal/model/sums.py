@@ -106,7 +106,11 @@ def added(
     """Return the sum of covariances, each with a prior variance; `terms` names their parts."""
     total = pt.sqrt(1.0 + sum(variances) / link.noise_sd**2)
     b = first_thresholds(design, link)
-    begin = {**start, "thresholds": b, "thresholds_population": b}  # the latter where there are groups
+    begin = {
+        **start,
+        "thresholds": b,
+        "thresholds_population": b,
+    }  # the latter where there are groups
     return Sum(terms, reduce(operator.add, covs), total, begin)
 
 

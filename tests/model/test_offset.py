@@ -235,7 +235,14 @@ def test_offsets_with_groups_of_thresholds_and_weights(table):
     np.testing.assert_allclose(by_weight.predict(table), by_rows.predict(table), atol=1e-8)
 
 
-def test_a_semi_supervised_fit_refuses_offsets(table):
-    with pytest.raises(ValueError, match="nor offsets"):
-        model = pmo.formula_model("y ~ x + offset(c)", table)
-        pmo.fit(model, semisupervised=True, **QUIET)
+@pytest.mark.slow
+def test_a_semi_supervised_fit_knows_offsets(table):
+    """A constant offset is a shift of the thresholds, also of rows without a label."""
+    part = table.assign(y=table["y"].where(table.index % 4 > 0))
+    options = {"engine": "laplace", "categories": [1, 2, 3, 4]}
+    shifted = pmo.formula_model("y ~ x + offset(known)", part, thresholds=B, **options)
+    plain = pmo.formula_model("y ~ x", part, thresholds=B - 0.7, **options)
+    one, other = (pmo.fit(m, semisupervised=True, **QUIET) for m in (shifted, plain))
+    np.testing.assert_array_equal(one.unlabeled_codes, other.unlabeled_codes)
+    np.testing.assert_allclose(one.objective_value, other.objective_value, rtol=1e-7)
+    np.testing.assert_allclose(one.predict_unlabeled(), other.predict_unlabeled(), atol=1e-6)
