@@ -13,7 +13,7 @@ import pymc as pm
 import xarray as xr
 
 from pmordinal import checks
-from pmordinal.data.features import Features
+from pmordinal.data.by_row import CODES
 from pmordinal.data.rows import row_names
 from pmordinal.errors import ConvergenceWarning, warn
 from pmordinal.inference.density import (
@@ -161,7 +161,7 @@ def sample_posterior(
         dims = ("chain", "draw", "obs")
         coords = {k: result["posterior"][k] for k in dims[:2]} | {"obs": row_names(Xnew, m)}
         predictions = xr.Dataset({"f": (dims, f_new), "y": (dims, y_new)}, coords=coords)
-        _add_predictions(result, predictions, rows, problem.features)
+        _add_predictions(result, predictions, rows, problem, Xnew)
     return result
 
 
@@ -199,7 +199,7 @@ def _of_latent_model(
     _keep(result, given, tree, thin)
     if Xnew is not None:
         rows = problem.features.transform(Xnew, name="Xnew")
-        _add_predictions(result, draws.continued(Xnew, rng), rows, problem.features)
+        _add_predictions(result, draws.continued(Xnew, rng), rows, problem, Xnew)
     return result
 
 
@@ -208,11 +208,15 @@ def _said(tree: xr.DataTree) -> dict[str, Any]:
 
 
 def _add_predictions(
-    result: xr.DataTree, predictions: xr.Dataset, rows: np.ndarray, features: Features
+    result: xr.DataTree, predictions: xr.Dataset, rows: np.ndarray, problem: Any, Xnew: Any
 ) -> None:
     """Add the groups of predictions at new rows, with PyMC's names."""
+    features = problem.features
     coords = {"obs": predictions["obs"], "feature": list(features.names)}
-    table = {"X": (("obs", "feature"), features.untransform(rows))}
+    table: dict[str, Any] = {"X": (("obs", "feature"), features.untransform(rows))}
+    for name, codes in zip(CODES, problem.by_row.codes_at(Xnew), strict=True):
+        if codes is not None:
+            table[name] = "obs", codes
     result["predictions"] = xr.DataTree(predictions)
     result["predictions_constant_data"] = xr.DataTree(xr.Dataset(table, coords))
 

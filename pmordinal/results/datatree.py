@@ -171,13 +171,14 @@ def assemble(
     noisy = f + scale * link.draw(rng, f.shape)
     again = sum((noisy > edges[..., k]).astype(int) for k in range(1, labels.n_classes))
     names = {k: [d for d in v if d] for k, v in draws.dims.items() if k in point}
-    names |= {"f": ["obs"], "y": ["obs"], "X": ["obs", "feature"], "weights": ["obs"]}
+    names |= {"f": ["obs"], "y": ["obs"], "X": ["obs", "feature"]}
+    names |= {name: ["obs"] for name in training.by_row.arrays()}
     if thresholds.ndim == 3:
         names["thresholds"] = ["threshold"]
-    constant = {"X": training.features.untransform(training.X)}
+    constant = {"X": training.features.untransform(training.X), **training.by_row.arrays()}
     log_p, weights = log_likelihood.sum(-1), training.by_row.weights
     if weights is not None:
-        constant["weights"], log_p = weights, log_likelihood @ weights
+        log_p = log_likelihood @ weights
     tree = az.from_dict(
         {
             "posterior": {**point, "f": f},

@@ -25,7 +25,7 @@ except ModuleNotFoundError as error:
 
 from pmordinal import checks, modl
 from pmordinal.data.foreign import as_pandas
-from pmordinal.engines import Engine
+from pmordinal.engines import Engine, get_engine
 from pmordinal.inference.fit import fit as fit_model
 from pmordinal.links import Link
 from pmordinal.model.factories import gp_model
@@ -149,7 +149,8 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
         y : array-like, shape (n,)
         sample_weight : array-like, shape (n,), optional
             How many rows each row stands for: whole numbers are repeated rows, others powers of the
-            likelihood, and rows of weight zero are left out. Not for the engines ``"exact"`` and ``"sparse"``.
+            likelihood, and rows of weight zero are left out. The engines ``"exact"`` and ``"sparse"`` take
+            whole numbers only, and do repeat the rows.
 
         Returns
         -------
@@ -198,17 +199,20 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
         """Return the rows that count, their class codes and their weights."""
         if sample_weight is None:
             return X, codes, None
-        rows = np.zeros((len(codes), 1))  # X may have columns of text
+        column = np.zeros((len(codes), 1))  # X may have columns of text
         weights = _check_sample_weight(
-            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+            sample_weight, column, dtype=np.float64, ensure_non_negative=True
         )
         kept = weights > 0.0
         if not kept.any():
             raise ValueError("sample_weight: all weights are zero, so that no row counts")
-        if not kept.all():
-            X = _safe_indexing(X, np.flatnonzero(kept))
-        weights = weights[kept]
-        return X, codes[kept], None if np.all(weights == 1.0) else weights
+        rows, weights = np.flatnonzero(kept), weights[kept]
+        is_whole = np.all(weights == np.round(weights))
+        if is_whole and not get_engine(self.engine).has_weights:
+            rows, weights = np.repeat(rows, weights.astype(int)), np.ones(1)
+        if not np.array_equal(rows, np.arange(len(codes))):
+            X = _safe_indexing(X, rows)
+        return X, codes[rows], None if np.all(weights == 1.0) else weights
 
     def _seed(self) -> int:
         """Return the integer seed that `random_state` gives, by scikit-learn's rules."""
