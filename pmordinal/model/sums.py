@@ -63,8 +63,8 @@ def anova(design: Design, link: Link) -> Sum:
     rows = design.X
     active = [j for j in range(d) if j not in factors and np.ptp(rows[:, j]) > 0.0]
     parts, variances, start = {}, [], {}
+    at = factors or list(range(d))
     if factors or not active:
-        at = factors or list(range(d))
         size = log_normal("amplitude", (0.0, 1.0), unit)
         start["amplitude"] = unit
         parts["factors"] = size**2 / len(at) * pm.gp.cov.Linear(d, c=0.0, active_dims=at)
@@ -78,7 +78,9 @@ def anova(design: Design, link: Link) -> Sum:
         variances.append(variance)
         start |= begin
     found = joined(parts, variances, design, link, start)
-    before = tuple(term for term in found.terms if term.name != "anova")
+    before: tuple[Term, ...] = ()
+    if "factors" in parts:
+        before = (Term("factors", "slopes", tuple(features.names[j] for j in at)),)
     return Sum(before + terms, found.cov, found.total, found.start)
 
 
@@ -91,7 +93,10 @@ def joined(
     parts: Mapping[str, Any], variances: list, design: Design, link: Link, start: Mapping[str, Any]
 ) -> Sum:
     """Return the sum of covariances by name, each of all columns and with a prior variance."""
-    terms = tuple(Term(name, "smooth", design.features.names) for name in parts)
+    terms = tuple(
+        Term(name, "slopes" if name == "linear" else "smooth", design.features.names)
+        for name in parts
+    )
     return added(list(parts.values()), variances, terms, design, link, start)
 
 

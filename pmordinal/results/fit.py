@@ -267,7 +267,9 @@ class OrdinalFit:
         DataFrame
             ``term``, ``level``, ``mean``, ``sd``, ``lower``, ``upper``: the change of the latent function with
             one unit of a number, or its value at a level. The effects of a factor's levels sum to
-            zero; those of groups are drawn around zero.
+            zero; those of groups are drawn around zero. Of the sums that `gp_model` knows by name these
+            are the effects of their linear part, with the names of the columns as terms; the smooth parts
+            are not in them.
         """
         from pmordinal.results.terms import coefficients
 

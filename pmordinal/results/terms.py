@@ -61,14 +61,18 @@ def coefficients(fit: "OrdinalFit", ci_prob: float | None = None) -> pd.DataFram
     tails = norm.ppf(interval_tails(ci_prob))
     tables = []
     for term, kernel, values in parts(fit):
-        if term.kind not in WITH_COEFFICIENTS:
+        if term.kind in WITH_COEFFICIENTS:
+            rows, levels, one = effect_rows(fit.features, term)
+            names, unit = [term.name] * len(rows), np.full(len(rows), one)
+        elif term.kind == "slopes":
+            names, levels, rows, unit = slope_rows(fit.features, term)
+        else:
             continue
-        rows, levels, unit = effect_rows(fit.features, term)
         mean, variance = fit.posterior.part(kernel, values, rows)
         mean, sd = mean / unit, np.sqrt(variance) / unit
         bounds = {"lower": mean + tails[0] * sd, "upper": mean + tails[1] * sd}
         tables.append(
-            pd.DataFrame({"term": term.name, "level": levels, "mean": mean, "sd": sd, **bounds})
+            pd.DataFrame({"term": names, "level": levels, "mean": mean, "sd": sd, **bounds})
         )
     if not tables:
         raise ValueError(
@@ -98,6 +102,35 @@ def effect_rows(features: Features, term: Term) -> tuple[np.ndarray, list[str | 
         for codes in combinations
     ]
     return rows, names, unit
+
+
+def slope_rows(
+    features: Features, term: Term
+) -> tuple[list[str], list[str | None], np.ndarray, np.ndarray]:
+    """Return the column and level of each effect of a linear function, rows where it is the effect, and their units.
+
+    A function without a constant is linear in rows: at the difference of two rows it has the difference of its values.
+    """
+    names: list[str] = []
+    levels: list[str | None] = []
+    found: list[Any]
+    rows, units, start = [], [], 0
+    for column in features.columns:
+        where = slice(start, start + len(column.names))
+        start = where.stop
+        if column.names[0] not in term.columns:
+            continue
+        codes, found, unit = np.ones((1, 1)), [None], float(features.scale[where][0])
+        if column.levels is not None:  # one 0/1 column a level: effects sum to zero
+            codes = (column.codes - column.codes.mean(axis=0)) / features.scale[where]
+            found, unit = list(column.levels), 1.0
+        block = np.zeros((len(codes), len(features.names)))
+        block[:, where] = codes
+        rows.append(block)
+        names += [column.name] * len(codes)
+        levels += found
+        units += [unit] * len(codes)
+    return names, levels, np.concatenate(rows), np.array(units)
 
 
 def variance_shares(fit: "OrdinalFit") -> pd.Series:
