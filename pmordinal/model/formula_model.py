@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytensor.tensor as pt
+from scipy.linalg import qr
 
 from pmordinal import checks
 from pmordinal.data import by_row, term_columns
@@ -36,6 +37,7 @@ from pmordinal.model.terms import Builder
 
 NA = ("refuse", "drop")
 SAMPLING = ("marginal", "full")
+COLLINEAR = 1e-10  # what others leave of a column, relative to it
 FAR = 2.0  # standard deviations of the noise that an average offset may be from zero
 WEIGHTS = "weights of the rows"  # a column of its own, so that weights go with their rows
 
@@ -260,7 +262,7 @@ def _check_offset(design: Design, link: Link) -> None:
 def _check_collinear(written: Formula, design: Design) -> None:
     """Warn if one linear effect or factor can be said by others."""
     features, X = design.features, design.X
-    blocks, names = [np.ones((len(X), 1))], [""]
+    basis, names = np.full((len(X), 1), len(X) ** -0.5), []  # orthonormal, of all before
     for term in written.terms:
         if term.groups or term.call or len(term.columns) > 1:
             continue
@@ -268,12 +270,19 @@ def _check_collinear(written: Formula, design: Design) -> None:
         column = X[:, j]
         if features.columns[j].levels is not None:
             column = (column[:, None] == np.unique(column)[1:]).astype(float)
-        blocks.append(column.reshape(len(X), -1))
-        names.append(term.name)
-        known = np.concatenate(blocks, axis=1)
-        if len(X) > known.shape[1] and np.linalg.matrix_rank(known) < known.shape[1]:
+        block = column.reshape(len(X), -1)
+        if len(X) <= basis.shape[1] + block.shape[1]:
+            names.append(term.name)
+            continue
+        rest = block
+        for _ in range(2):  # once more, for what rounding has left
+            rest = rest - basis @ (basis.T @ rest)
+        q, r, _ = qr(rest, mode="economic", pivoting=True)
+        if np.abs(np.diagonal(r)).min() < COLLINEAR * np.sqrt((block**2).sum(axis=0).max()):
             warn(
-                f"formula: {term.name} is a linear combination of {show(names[1:-1])}: their effects cannot be told "
+                f"formula: {term.name} is a linear combination of {show(names)}: their effects cannot be told "
                 "apart but for the prior; leave one of them out"
             )
-            blocks.pop(), names.pop()
+            continue
+        basis = np.concatenate([basis, q], axis=1)
+        names.append(term.name)
