@@ -10,6 +10,8 @@ from pmordinal import checks
 from pmordinal.data.features import Column
 from pmordinal.data.groups import Groups, check_name, column, without
 
+CODES = ("threshold_codes", "noise_codes")  # names of the groups of rows in files and trees
+
 
 @dataclass(frozen=True, eq=False)
 class ByRow:
@@ -90,8 +92,8 @@ class ByRow:
     def arrays(self) -> dict[str, np.ndarray]:
         """Return codes and weights by the names that they have in a file."""
         thresholds, noise = self.codes()
-        found = {"threshold_codes": thresholds, "noise_codes": noise, "weights": self.weights}
-        return {name: values for name, values in found.items() if values is not None}
+        found = zip((*CODES, "weights"), (thresholds, noise, self.weights), strict=True)
+        return {name: values for name, values in found if values is not None}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:

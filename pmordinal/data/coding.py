@@ -29,6 +29,8 @@ class Column:
         Whether new levels are expected, as those of raters; else a warning says that there are some.
     expression : str, optional
         How the column is computed from numeric ones; the user's table does not have it.
+    is_offset : bool
+        Whether it is added to the latent function as it is; no covariance reads it.
 
     Examples
     --------
@@ -43,6 +45,7 @@ class Column:
     is_coded: bool = False
     is_open: bool = False
     expression: str | None = None
+    is_offset: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,7 +64,7 @@ class Column:
         """Return the column as plain data; what only columns of formulas have is left out of others."""
         levels = None if self.levels is None else list(self.levels)
         further: dict[str, Any] = {"is_coded": self.is_coded, "is_open": self.is_open}
-        further["expression"] = self.expression
+        further |= {"expression": self.expression, "is_offset": self.is_offset}
         return {"name": self.name, "levels": levels} | {k: v for k, v in further.items() if v}
 
 

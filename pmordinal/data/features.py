@@ -51,6 +51,15 @@ class Features:
         """The columns that the user's table has: all but expressions."""
         return tuple(column for column in self.columns if column.expression is None)
 
+    @property
+    def offsets(self) -> list[int]:
+        """The matrix columns that are known shifts, in the user's units."""
+        return [j for j, column in enumerate(self.columns) if column.is_offset]
+
+    def shift(self, Z: np.ndarray) -> np.ndarray | None:
+        """Return the known shift of the latent function at rows of the matrix, shape (n,); None if there is none."""
+        return Z[:, self.offsets].sum(axis=1) if self.offsets else None
+
     def counts_levels(self, name: str) -> bool:
         """Tell whether the numbers of a column are levels too, as those of k with ``C(k)`` in a formula."""
         computed = [c for c in self.columns if c.expression is not None and c.levels is not None]

@@ -15,9 +15,9 @@ import pandas as pd
 
 from pmordinal.data import files
 from pmordinal.data.coding import Column
-from pmordinal.data.formulas import mark, unmark, unmarked
 from pmordinal.data.labels import encode
 from pmordinal.data.levels import show
+from pmordinal.data.spreadsheet_cells import mark, unmark, unmarked
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PARQUET = (".parquet", ".pq")

@@ -4,7 +4,8 @@ Levels are no 0/1 columns here. A factor of a thousand levels is one column, and
 from all others as those are from each other.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -50,6 +51,7 @@ def learn(
     computed: Sequence[str],
     groups: Collection[str],
     weights: np.ndarray | None = None,
+    offsets: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Features, np.ndarray]:
     """Return how the columns of a formula become a matrix, and the matrix.
 
@@ -64,6 +66,8 @@ def learn(
         Columns and expressions of whose levels new ones are expected.
     weights : ndarray, shape (n,), optional
         How many rows each row stands for, in means and standard deviations.
+    offsets : mapping of str to str, optional
+        Names of known shifts, and the column or expression that each is.
 
     Examples
     --------
@@ -80,21 +84,23 @@ def learn(
         columns.append(column)
         data.append(block(values, column, "data"))
     numbers = {c.name: x[:, 0] for c, x in zip(columns, data, strict=True) if c.levels is None}
-    for text in computed:
+    written = [(text, text, False) for text in computed]
+    for name, text, is_offset in [*written, *((*item, True) for item in offsets.items())]:
         textual = [v for v in expressions.variables(expressions.parse(text)) if v not in numbers]
         if textual:
-            raise ValueError(f"formula: {text}: {textual[0]!r} is not a number, but has levels")
+            raise ValueError(f"formula: {name}: {textual[0]!r} is not a number, but has levels")
         levels = None
+        if is_offset and expressions.is_levels(text):
+            raise ValueError(f"formula: {name}: a known shift is a number, and {text} has levels")
         if expressions.is_levels(text):
             found = np.unique(expressions.evaluate(text, numbers))
             levels = tuple(number_levels(found))
-        columns.append(
-            Column(text, levels, levels is not None, is_open=text in groups, expression=text)
-        )
+        is_open = text in groups
+        columns.append(Column(name, levels, levels is not None, is_open, text, is_offset))
     d = len(columns)
     plain = Features(tuple(columns), np.zeros(d), np.ones(d))
     matrix = plain.standardized(np.concatenate(data, axis=1), "data")
-    is_number = np.array([column.levels is None for column in columns])
+    is_number = np.array([column.levels is None and not column.is_offset for column in columns])
     mean, spread = moments(matrix, weights)
     center = np.where(is_number, mean, 0.0)
     scale = np.where(is_number & (np.ptp(matrix, axis=0) > 0), spread, 1.0)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-KINDS = ("linear", "factor", "interaction", "group", "smooth")
-WITH_COEFFICIENTS = KINDS[:-1]
+KINDS = ("linear", "factor", "interaction", "group", "slopes", "smooth")
+WITH_COEFFICIENTS = KINDS[:4]  # the effects of one term; slopes are those of many columns
 
 
 def stored_name(name: str) -> str:
@@ -27,7 +27,8 @@ class Term:
     ----------
     name : str
         As the formula has it: ``"temperature"``, ``"gp(age)"``, ``"1|judge"``.
-    kind : {"linear", "factor", "interaction", "group", "smooth"}
+    kind : {"linear", "factor", "interaction", "group", "slopes", "smooth"}
+        ``"slopes"`` is a linear function of many columns.
     columns : tuple of str
         The matrix columns that it reads.
     """

@@ -226,6 +226,8 @@ def _summarise(name: str, result: Result, tree: xr.DataTree) -> _Summary:
     draws = tree["posterior"].to_dataset()
     if isinstance(result, OrdinalFit):
         mean, sd = result.posterior.mean, np.sqrt(result.posterior.variance)
+        if (shift := result.features.shift(result.posterior.gram.X)) is not None:
+            mean = mean + shift
     else:
         mean, sd = draws["f"].mean(SAMPLE).values, draws["f"].std(SAMPLE).values
     return _Summary(draws, mean, sd, now.probs, now.rows, Labels(now.codes, tuple(now.names)))

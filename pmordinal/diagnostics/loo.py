@@ -3,6 +3,7 @@
 import arviz as az
 import numpy as np
 import xarray as xr
+from scipy.special import logsumexp
 
 from pmordinal.results.fit import OrdinalFit
 
@@ -33,8 +34,8 @@ def loo(fit: OrdinalFit | xr.DataTree) -> az.ELPDDataLOO:
     72
     """
     if isinstance(fit, xr.DataTree):
-        refuse_weights(fit)
-        return az.loo(fit, pointwise=True)
+        weights = tree_weights(fit)
+        return az.loo(fit, pointwise=True) if weights is None else _weighted_tree(fit, weights)
     posterior = fit.posterior
     scores, weights = posterior.leave_one_out.value, fit.by_row.weights
     rows = {"obs": fit.index}
@@ -75,10 +76,48 @@ def _weighted(fit: OrdinalFit, scores, fitted, weights) -> az.ELPDDataLOO:
     )
 
 
-def refuse_weights(tree: xr.DataTree) -> None:
-    """Raise for trees whose rows stand for several."""
-    if "constant_data" in getattr(tree, "children", ()) and "weights" in tree["constant_data"]:
+def _weighted_tree(tree: xr.DataTree, weights: np.ndarray) -> az.ELPDDataLOO:
+    """Return the scores of rows that stand for several, one of each being left out at a time.
+
+    The log likelihood of a row in the tree is that of one label, so that it is what az.loo leaves out.
+    """
+    if weights.min() < 1.0:
         raise ValueError(
-            "the rows have weights, which this check does not know: repeat the rows, or pass class probabilities "
-            "together with y"
+            f"a row has the weight {weights.min():g}, less than one label that could be left out: use weights of one "
+            "at least, or pmo.loo of a fit"
         )
+    result = az.loo(tree, pointwise=True)
+    scores = result.elpd_i.values.reshape(-1)
+    log_lik = tree["log_likelihood"].to_dataset()["y"].stack(sample=("chain", "draw"))
+    fitted = logsumexp(log_lik.transpose("sample", ...).values, axis=0) - np.log(
+        log_lik.sizes["sample"]
+    )
+    n = weights.sum()
+    result.elpd = float(weights @ scores)
+    variance = weights @ (scores - result.elpd / n) ** 2 / (n - 1.0)  # as ArviZ has it
+    result.se = float(np.sqrt(n * variance))
+    result.p = float(weights @ (fitted - scores))
+    result.n_data_points = round(n)
+    result.elpd_i = result.elpd_i * weights
+    return result
+
+
+def tree_weights(tree: xr.DataTree) -> np.ndarray | None:
+    """Return how many rows each row of a tree stands for; None is one."""
+    if (
+        "constant_data" not in getattr(tree, "children", ())
+        or "weights" not in tree["constant_data"]
+    ):
+        return None
+    return np.asarray(tree["constant_data"]["weights"].values, dtype=float)
+
+
+def repeats(weights: np.ndarray | None, n: int) -> np.ndarray:
+    """Return the positions of n rows, each as often as its weight says; these must be whole numbers."""
+    if weights is None:
+        return np.arange(n)
+    if np.any(weights != np.round(weights)):
+        raise ValueError(
+            "there are weights that are not whole numbers, and this check counts rows: use whole weights"
+        )
+    return np.repeat(np.arange(n), weights.astype(int))

@@ -18,13 +18,14 @@ import xarray as xr
 from scipy.optimize import isotonic_regression
 
 from pmordinal import checks
-from pmordinal.diagnostics.loo import refuse_weights
+from pmordinal.diagnostics.loo import repeats, tree_weights
 from pmordinal.diagnostics.predictive import (
     SAMPLE,
     class_names,
     grouping,
     n_classes,
     predictions,
+    replicated,
     variable,
 )
 from pmordinal.links import Link, get_link
@@ -145,15 +146,16 @@ def predictive_bars(
     """
     tails = interval_tails(ci_prob)
     tree = source.to_datatree(draws, seed=seed) if isinstance(source, OrdinalFit) else source
-    refuse_weights(tree)
-    y = variable(tree, "posterior_predictive", "y").stack(sample=SAMPLE).transpose("sample", ...)
     observed = variable(tree, "observed_data", "y").values
-    names = class_names(tree, n_classes(tree, y.values, observed))
-    group = grouping(source, tree, by, observed.size)
+    again = repeats(tree_weights(tree), observed.size)
+    y = replicated(tree, checks.generator("seed", seed))
+    names = class_names(tree, n_classes(tree, y, observed))
+    group = grouping(source, tree, by, observed.size)[again]
+    observed = observed[again]
     tables = []
     for level in group.categories:
         rows = np.asarray(group == level)
-        counts = np.stack([(y.values[:, rows] == k).sum(1) for k in range(len(names))], 1)
+        counts = np.stack([(y[:, rows] == k).sum(1) for k in range(len(names))], 1)
         low, high = np.quantile(counts, tails, axis=0)
         tables.append(
             pd.DataFrame(

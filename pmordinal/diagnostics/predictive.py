@@ -9,7 +9,8 @@ import pandas as pd
 import xarray as xr
 
 from pmordinal import checks
-from pmordinal.diagnostics.loo import loo, refuse_weights
+from pmordinal.data.by_row import CODES
+from pmordinal.diagnostics.loo import loo, repeats, tree_weights
 from pmordinal.diagnostics.scoring import aligned
 from pmordinal.links import LINKS, Link, get_link
 from pmordinal.results.fit import OrdinalFit
@@ -51,14 +52,9 @@ def predictions(source, y=None, leave_one_out: bool = True) -> Predictions:
         q = source.posterior
         probs = q.left_out_probabilities() if leave_one_out else q.probabilities()
         codes, rows = q.y, source.index
-        if (weights := source.by_row.weights) is not None:
-            if np.any(weights != np.round(weights)):
-                raise ValueError(
-                    "the fit has weights that are not whole numbers, and this check counts rows: use whole weights"
-                )
-            again = np.repeat(np.arange(codes.size), weights.astype(int))
-            probs, codes, rows = probs[again], codes[again], rows[again]
-        return Predictions(probs, codes, source.labels.class_names, rows, q.likelihood.link)
+        again = repeats(source.by_row.weights, codes.size)
+        names, link = source.labels.class_names, q.likelihood.link
+        return Predictions(probs[again], codes[again], names, rows[again], link)
     if isinstance(source, xr.DataTree):
         return _tree_predictions(source, leave_one_out)
     if y is None:
@@ -75,35 +71,59 @@ def _tree_predictions(tree: xr.DataTree, leave_one_out: bool) -> Predictions:
                 f"the tree lacks posterior/{name}, which predictions need: take fit.to_datatree(), a "
                 "sampled latent_model, or let pmo.sample_posterior add it"
             )
-    refuse_groups(tree)
     link = link_of(tree)
     observed = variable(tree, "observed_data", "y")
     (obs,) = observed.dims
     f = posterior["f"].stack(sample=SAMPLE).transpose("sample", obs).values
-    b = posterior["thresholds"].stack(sample=SAMPLE).transpose("sample", ...).values
-    noise = posterior["noise"].stack(sample=SAMPLE).values if "noise" in posterior else 1.0
+    b, noise = row_parameters(tree, posterior)
     weights = np.full(f.shape, 1.0 / len(f))
     if leave_one_out:
         log_weights = loo(tree).log_weights
         weights = np.exp(log_weights.stack(sample=SAMPLE).transpose("sample", obs).values)
         weights /= weights.sum(0)
     probs = _averaged(f, b, noise, link, weights)
-    names = class_names(tree, b.shape[1] + 1)
+    names = class_names(tree, b.shape[-1] + 1)
     rows = observed[obs].values if obs in observed.coords else np.arange(observed.size)
-    return Predictions(probs, observed.values, names, rows, link)
+    again = repeats(tree_weights(tree), observed.size)
+    return Predictions(probs[again], observed.values[again], names, rows[again], link)
 
 
-def refuse_groups(tree: xr.DataTree) -> None:
-    """Raise for trees whose rows differ in more than the latent function."""
-    posterior = tree["posterior"].to_dataset()
-    alike = {"thresholds": 3, "noise": 2}
-    by_group = [k for k, ndim in alike.items() if k in posterior and posterior[k].ndim > ndim]
-    if by_group:
-        raise ValueError(
-            f"the tree has {by_group[0]} by group, which this check does not know: use ArviZ's own on the tree, or "
-            "pass class probabilities together with y"
-        )
-    refuse_weights(tree)
+def row_parameters(
+    tree: xr.DataTree, posterior: xr.Dataset, rows: str = "constant_data"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return draws of thresholds and noise at rows, shapes (draws, rows or 1, r − 1) and (draws, rows or 1).
+
+    Parameters
+    ----------
+    tree : DataTree
+    posterior : Dataset
+        The draws to use.
+    rows : str
+        The group of the tree that has the groups of the rows, where parameters differ by group.
+    """
+    found = []
+    for name, codes, ndim in zip(("thresholds", "noise"), CODES, (3, 2), strict=True):
+        if name not in posterior:  # the noise, which is one then
+            found.append(np.ones((posterior.sizes["chain"] * posterior.sizes["draw"], 1)))
+            continue
+        values = _stacked(posterior, name)
+        if posterior[name].ndim == ndim:
+            found.append(values[:, None])
+            continue
+        if rows not in tree.children or codes not in tree[rows]:
+            raise ValueError(
+                f"the tree has {name} by group, and does not say of which group a row is: take fit.to_datatree(), or "
+                "let pmo.sample_posterior add it"
+            )
+        if f"{name}_population" in posterior:  # for rows of other groups
+            population = _stacked(posterior, f"{name}_population")
+            values = np.concatenate([values, population[:, None]], axis=1)
+        found.append(values[:, variable(tree, rows, codes).values])
+    return found[0], found[1]
+
+
+def _stacked(posterior: xr.Dataset, name: str) -> np.ndarray:
+    return posterior[name].stack(sample=SAMPLE).transpose("sample", ...).values
 
 
 def predicted(tree: xr.DataTree, name: str) -> xr.DataArray:
@@ -115,28 +135,41 @@ def predicted(tree: xr.DataTree, name: str) -> xr.DataArray:
             f"{name!r}: the tree has no predictions of the test rows: make them with "
             "pmo.sample_posterior(model, tree, Xnew)"
         ) from None
-    refuse_groups(tree)
     posterior = tree["posterior"].to_dataset()
     if f.sizes["draw"] != posterior.sizes["draw"]:  # predictions of a part of the draws
         posterior = posterior.sel(draw=f["draw"])
-    b = posterior["thresholds"].stack(sample=SAMPLE).transpose("sample", ...).values
-    noise = posterior["noise"].stack(sample=SAMPLE).values if "noise" in posterior else 1.0
+    b, noise = row_parameters(tree, posterior, "predictions_constant_data")
     f = f.stack(sample=SAMPLE).transpose("sample", ...)
     link = link_of(tree)
     probs = _averaged(f.values, b, noise, link, np.full(f.shape, 1.0 / len(f)))
     return xr.DataArray(
-        probs, dims=("obs", "class"), coords={"class": class_names(tree, b.shape[1] + 1)}
+        probs, dims=("obs", "class"), coords={"class": class_names(tree, b.shape[-1] + 1)}
     )
 
 
 def _averaged(f, b, noise, link: Link, weights: np.ndarray) -> np.ndarray:
     """Return class probabilities averaged over draws, shape (rows, r)."""
-    cdf = np.ones((f.shape[1], b.shape[1] + 2))
+    cdf = np.ones((f.shape[1], b.shape[-1] + 2))
     cdf[:, 0] = 0.0
-    for k in range(b.shape[1]):
-        z = (b[:, k, None] - f) / np.reshape(noise, (-1, 1))
+    for k in range(b.shape[-1]):
+        z = (b[..., k] - f) / noise
         cdf[:, k + 1] = (weights * link.cdf(z)).sum(0)
     return np.diff(cdf, axis=1)
+
+
+def replicated(tree: xr.DataTree, rng: np.random.Generator) -> np.ndarray:
+    """Return labels drawn from the posterior, shape (draws, rows): each row as often as its weight says."""
+    y = variable(tree, "posterior_predictive", "y").stack(sample=SAMPLE).transpose("sample", ...)
+    weights = tree_weights(tree)
+    if weights is None:
+        return y.values
+    posterior = tree["posterior"].to_dataset()
+    again = repeats(weights, y.shape[1])
+    f = _stacked(posterior, "f")[:, again]
+    b, noise = row_parameters(tree, posterior)
+    b, noise = (x[:, again] if x.shape[1] > 1 else x for x in (b, noise))
+    noisy = f + noise * link_of(tree).draw(rng, f.shape)
+    return sum((noisy > b[..., k]).astype(int) for k in range(b.shape[-1]))  # type: ignore[return-value]
 
 
 def link_of(tree: xr.DataTree) -> Link:

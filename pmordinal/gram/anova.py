@@ -36,6 +36,8 @@ from pmordinal.gram.centred import (
 from pmordinal.gram.pairs import blocks
 from pmordinal.linalg.workspace import empty
 
+APART = 1e8  # between neighbouring codes of levels, where a length-scale is about one
+
 
 class Anova(cov.Covariance):
     """Sum of a function of each argument and of each pair, k = Σ v_j k̃_j + Σ v_jk k̃_j k̃_k.
@@ -61,6 +63,11 @@ class Anova(cov.Covariance):
         Covariance of one argument.
     active_dims : sequence of int, optional
         The columns that are arguments.
+    levels : sequence of int, optional
+        Arguments, counted as in `pairs`, that hold codes of levels: their covariance is [same level], and their
+        length-scale has no effect.
+    weights : array_like, shape (N,), optional
+        How many rows each of `rows` stands for, where means are taken.
 
     Examples
     --------
@@ -86,9 +93,13 @@ class Anova(cov.Covariance):
         pairs: Sequence[tuple[int, int]] | None = None,
         base: str = "expquad",
         active_dims: Sequence[int] | None = None,
+        levels: Sequence[int] = (),
+        weights: ArrayLike | None = None,
     ) -> None:
         super().__init__(input_dim, active_dims)
         d = len(self.active_dims)
+        self.levels = tuple(levels)
+        self.weights = None if weights is None else np.array(weights, dtype=np.float64)
         if base not in BASES:
             raise ValueError(f"unknown base {base!r}: choose one of {', '.join(BASES)}")
         if order not in (1, 2) or (order == 1 and pairs):
@@ -121,11 +132,17 @@ class Anova(cov.Covariance):
     def _centred(self, j: int, x: Any, z: Any) -> TensorVariable:
         """Return k̃_j between columns of numbers, which broadcast."""
         data = pt.constant(self.rows[j])
-        mean_x, mean_z = (self._k(j, u[..., None], data).mean(axis=-1) for u in (x, z))
-        total = self._k(j, data[:, None], data[None, :]).mean()
+        N = self.rows.shape[1]
+        w = pt.constant(
+            np.ones(N) / N if self.weights is None else self.weights / self.weights.sum()
+        )
+        mean_x, mean_z = (pt.sum(w * self._k(j, u[..., None], data), axis=-1) for u in (x, z))
+        total = pt.sum(w[:, None] * w * self._k(j, data[:, None], data[None, :]))
         return self._k(j, x, z) - mean_x * mean_z / total
 
     def _k(self, j: int, x: Any, z: Any) -> TensorVariable:
+        if j in self.levels:
+            return pt.cast(pt.eq(x, z), "float64")
         u = pt.abs((x - z) / self.ls[j])
         if self.base == "expquad":
             return pt.exp(-0.5 * u**2)
@@ -178,11 +195,13 @@ class AnovaKernel(AddingKernel):
         rows: Array,
         variances: Any,
         ls: Any,
+        levels: Sequence[int] = (),
+        weights: Array | None = None,
     ) -> None:
         self.columns_of = Columns(active)
-        self.base = base
+        self.base, self.rows, self.levels = base, rows, list(levels)
         self.terms = tuple(tuple(term) for term in terms)
-        self.means = Means(base, rows)
+        self.means = Means(base, self._apart(rows.copy()), weights)
         self.parameters = (as_parameter(variances), as_parameter(ls))
         self._mains = [i for i, term in enumerate(self.terms) if len(term) == 1]
         self._pairs = [i for i, term in enumerate(self.terms) if len(term) == 2]
@@ -198,15 +217,21 @@ class AnovaKernel(AddingKernel):
     def form(self) -> dict[str, Any]:
         """Return the columns, the terms and the data."""
         terms = [list(term) for term in self.terms]
-        rows, active = self.means.rows.tolist(), self.columns_of.active
+        active, weights = self.columns_of.active, self.means.weights
         form = {"kernel": "AnovaKernel", "active": active, "base": self.base}
-        return form | {"terms": terms, "rows": rows}
+        form |= {"terms": terms, "rows": self.rows.tolist()}
+        if self.levels:
+            form["levels"] = self.levels
+        if weights is not None:
+            form["weights"] = weights.tolist()
+        return form
 
     @classmethod
     def from_form(cls, form: dict[str, Any], values: Iterator[Array]) -> Kernel:
         """Return the kernel of that form."""
-        rows = np.array(form["rows"])
-        return cls(form["active"], form["base"], form["terms"], rows, next(values), next(values))
+        at = form["active"], form["base"], form["terms"], np.array(form["rows"])
+        weights = np.array(form["weights"]) if "weights" in form else None
+        return cls(*at, next(values), next(values), form.get("levels", ()), weights)
 
     def parts(self, values: Sequence[Array]) -> list[tuple[Kernel, Sequence[Array]]]:
         """Return a kernel for each term, in the order of the variances."""
@@ -216,13 +241,20 @@ class AnovaKernel(AddingKernel):
             own = list(term)
             active = [self.columns_of.active[a] for a in own]
             own_values = [variances[[i]], ls[own]]
-            rows = self.means.rows[own]
-            kernel = AnovaKernel(active, self.base, [range(len(own))], rows, *own_values)
+            levels = [k for k, a in enumerate(own) if a in self.levels]
+            at = active, self.base, [range(len(own))], self.rows[own]
+            further = {"levels": levels, "weights": self.means.weights}
+            kernel = AnovaKernel(*at, *own_values, **further)  # type: ignore[arg-type]
             parts.append((kernel, own_values))
         return parts
 
     def _columns(self, X: Array) -> Array:
-        return self.columns_of(X).T.copy()
+        return self._apart(self.columns_of(X).T.copy())
+
+    def _apart(self, x: Array) -> Array:
+        """Move levels so far apart, in place, that covariances of different ones underflow to zero."""
+        x[self.levels] *= APART
+        return x
 
     def _split(self, variances: Array) -> tuple[Array, Any, Any, Array]:
         """Return the variance of each argument, the arguments of the pairs, and their variances."""
@@ -248,7 +280,7 @@ class AnovaKernel(AddingKernel):
         x = self._columns(X)
         d, n = x.shape
         u, code, terms = x / ls[:, None], BASES.index(self.base), self._split(variances)
-        is_data = n > 0 and np.array_equal(x, self.means.rows)
+        is_data = n > 0 and self.means.weights is None and np.array_equal(x, self.means.rows)
         room = empty((d * sum((b.stop - b.start) * (n - b.start) for b in blocks(n)), 1))[:, 0]
         parts: list[tuple[slice, slice, Array]] = []
         used, m = 0, np.zeros((d, n))
@@ -354,7 +386,8 @@ class AnovaKernel(AddingKernel):
 
 def _build(cov_func: Any, lower: Lower) -> Kernel | None:
     at = cov_func.active_dims, cov_func.base, cov_func.terms, cov_func.rows
-    return AnovaKernel(*at, cov_func.variances, cov_func.ls)
+    further = cov_func.levels, cov_func.weights
+    return AnovaKernel(*at, cov_func.variances, cov_func.ls, *further)
 
 
 BUILDERS: dict[type, Builder] = {Anova: _build}

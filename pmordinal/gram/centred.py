@@ -61,15 +61,18 @@ class Means:
         One of `BASES`.
     rows : ndarray, shape (d, N)
         The data.
+    weights : ndarray, shape (N,), optional
+        How many rows each of them stands for.
     """
 
-    def __init__(self, base: str, rows: Array) -> None:
-        self.base, self.rows = base, rows
+    def __init__(self, base: str, rows: Array, weights: Array | None = None) -> None:
+        self.base, self.rows, self.weights = base, rows, weights
         # Few values of a column may stand for all rows.
-        found = [np.unique(column, return_inverse=True, return_counts=True) for column in rows]
-        self._nodes = [nodes for nodes, _, _ in found]
-        self._inverse = [inverse for _, inverse, _ in found]
-        self._weights = [counts / rows.shape[1] for _, _, counts in found]
+        found = [np.unique(column, return_inverse=True) for column in rows]
+        self._nodes = [nodes for nodes, _ in found]
+        self._inverse = [inverse for _, inverse in found]
+        total = rows.shape[1] if weights is None else weights.sum()
+        self._weights = [np.bincount(inverse, weights) / total for inverse in self._inverse]
         self._last: tuple[bytes, tuple[Array, Array, Array, Array]] | None = None
 
     def at(self, x: Array, ls: Array) -> tuple[Array, Array]:
@@ -93,7 +96,8 @@ class Means:
             for a, nodes in enumerate(self._nodes):
                 at_nodes = self._column(a, nodes, ls[a])
                 m[a], dm[a] = (values[self._inverse[a]] for values in at_nodes)
-            self._last = key, (m, dm, m.mean(axis=1), dm.mean(axis=1))
+            M, dM = (np.average(each, axis=1, weights=self.weights) for each in (m, dm))
+            self._last = key, (m, dm, M, dM)
         return self._last[1]
 
     def _column(self, a: int, x: Array, ls: float) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ import pymc as pm
 import xarray as xr
 
 from pmordinal import checks
-from pmordinal.data.features import Features
+from pmordinal.data.by_row import CODES
 from pmordinal.data.rows import row_names
 from pmordinal.errors import ConvergenceWarning, warn
 from pmordinal.inference.density import (
@@ -100,7 +100,9 @@ def sample_posterior(
     m = 0 if rows is None else len(rows)
     f, f_new = np.empty((chains, draws, n)), np.empty((chains, draws, m))
     y_new = np.empty((chains, draws, m), dtype=int)
-    known_at = None if Xnew is None else Rows(*problem.by_row.codes_at(Xnew))
+    known_at = None
+    if rows is not None:
+        known_at = Rows(*problem.by_row.codes_at(Xnew), shift=problem.features.shift(rows))
     by_threshold, by_noise = problem.by_row.codes()
     noise = np.empty((chains, draws) if by_noise is None else (chains, draws, n))
     shape = () if by_threshold is None else (n,)
@@ -131,6 +133,8 @@ def sample_posterior(
                 f_new[at] = mean + np.sqrt(var) * rng.standard_normal(m)
                 likelihood: OrdinalLikelihood = posterior.likelihood.at_new(known_at)
                 y_new[at] = likelihood.draw(f_new[at], rng)
+                if known_at.shift is not None:
+                    f_new[at] += known_at.shift
             progress.advance(task)
     if not converged.all():
         warn(
@@ -157,7 +161,7 @@ def sample_posterior(
         dims = ("chain", "draw", "obs")
         coords = {k: result["posterior"][k] for k in dims[:2]} | {"obs": row_names(Xnew, m)}
         predictions = xr.Dataset({"f": (dims, f_new), "y": (dims, y_new)}, coords=coords)
-        _add_predictions(result, predictions, rows, problem.features)
+        _add_predictions(result, predictions, rows, problem, Xnew)
     return result
 
 
@@ -195,7 +199,7 @@ def _of_latent_model(
     _keep(result, given, tree, thin)
     if Xnew is not None:
         rows = problem.features.transform(Xnew, name="Xnew")
-        _add_predictions(result, draws.continued(Xnew, rng), rows, problem.features)
+        _add_predictions(result, draws.continued(Xnew, rng), rows, problem, Xnew)
     return result
 
 
@@ -204,11 +208,15 @@ def _said(tree: xr.DataTree) -> dict[str, Any]:
 
 
 def _add_predictions(
-    result: xr.DataTree, predictions: xr.Dataset, rows: np.ndarray, features: Features
+    result: xr.DataTree, predictions: xr.Dataset, rows: np.ndarray, problem: Any, Xnew: Any
 ) -> None:
     """Add the groups of predictions at new rows, with PyMC's names."""
+    features = problem.features
     coords = {"obs": predictions["obs"], "feature": list(features.names)}
-    table = {"X": (("obs", "feature"), features.untransform(rows))}
+    table: dict[str, Any] = {"X": (("obs", "feature"), features.untransform(rows))}
+    for name, codes in zip(CODES, problem.by_row.codes_at(Xnew), strict=True):
+        if codes is not None:
+            table[name] = "obs", codes
     result["predictions"] = xr.DataTree(predictions)
     result["predictions_constant_data"] = xr.DataTree(xr.Dataset(table, coords))
 

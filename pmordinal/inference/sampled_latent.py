@@ -22,6 +22,7 @@ class SampledLatent:
     ----------
     problem : Process or Basis
     f : ndarray, shape (chains, draws, n)
+        Without known shifts.
     thresholds, noise : ndarray, shape (chains, draws, r − 1) and (chains, draws)
     values : list of ndarray, shape (chains, draws, …)
         Parameters with which `problem` draws the function at new rows.
@@ -49,6 +50,8 @@ class SampledLatent:
         with blas_threads(self.f.shape[-1]):
             for at in np.ndindex(self.f.shape[:2]):
                 f[at] = draw(self.f[at], [value[at] for value in self.values], rng)
+        if (shift := self.problem.features.shift(rows)) is not None:
+            f += shift
         thresholds, noise = self.groups
         by_threshold, by_noise = self.problem.by_row.codes_at(Xnew)
         s = self.noise[..., None] if noise is None else noise[:, :, by_noise]
@@ -85,7 +88,9 @@ def latent_draws(model: pm.Model, given: xr.Dataset) -> SampledLatent:
     further = [model[name + end] for name in groups for end in ("", "_population")]
     outputs, needed = latent_parameters(model, further)
     function = of_variables(needed, outputs)
-    f = given["f"].values
+    f, shift = given["f"].values, problem.features.shift(problem.X)
+    if shift is not None:
+        f = f - shift
     arrays = [given[v.name].values for v in needed]
     found = [function([a[at] for a in arrays]) for at in np.ndindex(f.shape[:2])]
     thresholds, noise, *values = (

@@ -31,8 +31,8 @@ class OrdinalLikelihood:
     link : str or Link
         Distribution of the standardised noise.
     rows : Rows
-        The group of each row, where thresholds or noise have groups, and weights. A likelihood with
-        groups is for these rows alone: `of_rows` and `at_new` make those for others.
+        The group of each row, where thresholds or noise have groups, weights and known shifts. A
+        likelihood with these is for these rows alone: `of_rows` and `at_new` make those for others.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class OrdinalLikelihood:
         return self if self.rows is ALIKE else replace(self, rows=self.rows.take(index))
 
     def at_new(self, rows: Rows) -> Self:
-        """Return the likelihood for other rows; they have groups where these have, and no weights."""
+        """Return the likelihood for other rows; they have groups and shifts where these have, and no weights."""
         return self if self.rows is ALIKE else replace(self, rows=rows.unweighted())
 
     def _picked(self, y: np.ndarray) -> np.ndarray:
@@ -110,9 +110,15 @@ class OrdinalLikelihood:
         return y if group is None else along(group, np.ndim(y)) * (self.n_classes + 1) + y
 
     def bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the lower and upper threshold of class codes; the first axis of `y` is that of the rows."""
-        edges, at = self.edges.reshape(-1), self._picked(y)
-        return edges[at], edges[at + 1]
+        """Return the ends of the interval of latent values that is cut into each class code.
+
+        They are thresholds, minus the shift of the row; the first axis of `y` is that of the rows.
+        """
+        edges, at, shift = self.edges.reshape(-1), self._picked(y), self.rows.shift
+        if shift is None:
+            return edges[at], edges[at + 1]
+        by = along(shift, np.ndim(y))
+        return edges[at] - by, edges[at + 1] - by
 
     def noise_at(self, ndim: int = 1) -> float | np.ndarray:
         """Return the noise: one number, or that of each row, along the first of so many axes."""
@@ -120,7 +126,7 @@ class OrdinalLikelihood:
 
     @property
     def row_thresholds(self) -> np.ndarray:
-        """The thresholds: one vector, or that of each row, shape (n, r − 1)."""
+        """The thresholds, without shifts: one vector, or that of each row, shape (n, r − 1)."""
         group = self.rows.thresholds
         return self.thresholds if group is None else self.thresholds[group]
 
@@ -231,6 +237,8 @@ class OrdinalLikelihood:
         """Return one class code for each latent value, of the same shape as `f`; rows are along its last axis."""
         noise = self.noise_at()
         noisy = f + noise * self.link.draw(rng, np.shape(f))
+        if self.rows.shift is not None:
+            noisy = noisy + self.rows.shift
         if self.rows.thresholds is None:
             return np.searchsorted(self.thresholds, noisy, side="left")
         return (noisy[..., None] > self.row_thresholds).sum(-1)

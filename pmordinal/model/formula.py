@@ -33,7 +33,7 @@ class Written:
     groups : tuple of str
         Columns right of the ``|``.
     call : str
-        ``"gp"`` or ``"anova"`` if it is one of these, else empty.
+        ``"gp"``, ``"anova"`` or ``"offset"`` if it is one of these, else empty.
     options : dict
         Named arguments of the call.
     """
@@ -53,7 +53,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula: the outcome and the terms.
+    """A formula: the outcome, the terms and the known shifts.
 
     Examples
     --------
@@ -64,6 +64,7 @@ class Formula:
 
     outcome: str
     terms: tuple[Written, ...]
+    offsets: tuple[Written, ...] = ()
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -72,8 +73,8 @@ class Formula:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The columns of the user's table that the terms read, each once."""
-        trees = map(expressions.parse, self.reads)
+        """The columns of the user's table that terms and offsets read, each once."""
+        trees = map(expressions.parse, [*self.reads, *(o.columns[0] for o in self.offsets)])
         return tuple(dict.fromkeys(name for tree in trees for name in expressions.variables(tree)))
 
     def with_groups_as_levels(self, is_number: Callable[[str], bool]) -> "Formula":
@@ -86,7 +87,7 @@ class Formula:
             return name
 
         terms = (replace(t, groups=tuple(map(levels, t.groups))) for t in self.terms)
-        return Formula(self.outcome, tuple(terms))
+        return replace(self, terms=tuple(terms))
 
 
 def read(formula: str) -> Formula:
@@ -109,17 +110,19 @@ def read(formula: str) -> Formula:
             f"formula: the outcome must be a column of ordered labels, got {outcome.name!r}: make that column in the "
             "table first"
         )
-    terms = [_term(t) for t in description.terms if not isinstance(t, Intercept)]
+    every = [_term(t) for t in description.terms if not isinstance(t, Intercept)]
+    terms = [term for term in every if term.call != OFFSET]
     if not terms:
         raise ValueError(f"formula {formula!r} has no terms: name at least one column")
     right = formula.split("~", 1)[1]
     if re.search(r"(^|\+)\s*1\s*(\+|-|$)", _outside_parentheses(right)):
         warn("formula: there is no intercept, the thresholds are it; the 1 has no effect")
-    names = [term.name for term in terms]
+    names = [term.name for term in every]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise ValueError(f"formula: the term {twice[0]!r} is there twice")
-    return Formula(outcome.name, tuple(terms))
+    offsets = tuple(term for term in every if term.call == OFFSET)
+    return Formula(outcome.name, tuple(terms), offsets)
 
 
 def _outside_parentheses(text: str) -> str:
@@ -163,9 +166,9 @@ def _call(call: LazyCall) -> Written:
         raise ValueError(f"formula: {name} has no columns: name at least one")
     if len(set(columns)) < len(columns):
         raise ValueError(f"formula: {name} has a column twice")
-    if call.callee == OFFSET:
+    if call.callee == OFFSET and len(columns) > 1:
         raise ValueError(
-            f"formula: {name}: a known shift is not a term of the models here; write the column as a linear effect"
+            f"formula: {name}: one offset is of one column: write offset(x) + offset(z)"
         )
     options = {}
     for key, value in call.kwargs.items():

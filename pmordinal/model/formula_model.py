@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytensor.tensor as pt
+from scipy.linalg import qr
 
 from pmordinal import checks
 from pmordinal.data import by_row, term_columns
@@ -36,6 +37,8 @@ from pmordinal.model.terms import Builder
 
 NA = ("refuse", "drop")
 SAMPLING = ("marginal", "full")
+COLLINEAR = 1e-10  # what others leave of a column, relative to it
+FAR = 2.0  # standard deviations of the noise that an average offset may be from zero
 WEIGHTS = "weights of the rows"  # a column of its own, so that weights go with their rows
 
 
@@ -103,8 +106,9 @@ def formula_model(
     - ``gp(x)``, ``gp(x, z, cov="matern52")``: a smooth function; ``gp(x, by=f)``: one for each level.
       ``sd`` and ``lengthscale``, one for each column.
     - ``(1 | g)``, ``(x | g)``: intercepts and slopes of groups. ``sd``.
-    - ``anova(x, z, u, order=2)``: smooth main effects and interactions of two columns, each with a
-      variance of its own. ``main`` and ``pair``, the variances, and ``lengthscale``.
+    - ``anova(x, z, f, order=2)``: main effects and interactions of two columns, smooth in numbers, each
+      with a variance of its own. ``main`` and ``pair``, the variances, and ``lengthscale``, of numbers.
+    - ``offset(x)``: a known shift of the latent function, x as it is. It has no hyperparameters.
 
     There is no intercept: the thresholds are it. Numbers are in standard deviations of their column.
     A factor's levels have one standard deviation, seen or not, so that nothing is known of a new
@@ -132,7 +136,8 @@ def formula_model(
     computed = [name for name in written.reads if name not in written.variables]
     groups = {name for term in written.terms for name in term.groups}
     columns = written.variables, computed, groups
-    features, _ = term_columns.learn(table, *columns, every.weights)
+    offsets = {term.name: term.columns[0] for term in written.offsets}
+    features, _ = term_columns.learn(table, *columns, every.weights, offsets)
     design = design_of.read(
         table, table[written.outcome], categories, features=features, by_row=every
     )
@@ -148,10 +153,18 @@ def formula_model(
         model.add_coords(design.coords)
         present = frozenset(frozenset(t.columns) for t in written.terms if not (t.groups or t.call))
         builder = Builder(
-            features, design.X, design.y, link.noise_sd, priors, present | {frozenset()}
+            features,
+            design.X,
+            design.y,
+            design.by_row.weights,
+            link.noise_sd,
+            priors,
+            present | {frozenset()},
         )
         built = [builder.build(term) for term in written.terms]
         _check_collinear(written, design)
+        if thresholds is None:
+            _check_offset(design, link)
         whole = added(
             [term.cov for term in built],
             [term.variance for term in built],
@@ -167,7 +180,10 @@ def formula_model(
             process = Process(
                 lower(whole.cov), design.X, features, design.labels, link, design.by_row
             )
-            f = pm.Deterministic("f", process_values(process, *measured), dims="obs")
+            f = process_values(process, *measured)
+            if (shift := features.shift(design.X)) is not None:
+                f = f + shift
+            f = pm.Deterministic("f", f, dims="obs")
             observe_rows(f, b, grouped_noise(one, design), link, design)
             return model
         gp = MarginalOrdinal(whole.cov, engine, link)
@@ -233,10 +249,20 @@ def _checked_priors(priors, written: Formula) -> Mapping[str, Mapping[str, Any]]
     return priors
 
 
+def _check_offset(design: Design, link: Link) -> None:
+    """Warn if known shifts lead to where the prior of the thresholds is not."""
+    shift = design.features.shift(design.X)
+    if shift is not None and abs(shift.mean()) > FAR * link.noise_sd:
+        warn(
+            f"formula: the offset is {shift.mean():.3g} on average, and the prior of the thresholds is around zero: "
+            "subtract the average from the column, or give thresholds= a prior around it"
+        )
+
+
 def _check_collinear(written: Formula, design: Design) -> None:
     """Warn if one linear effect or factor can be said by others."""
     features, X = design.features, design.X
-    blocks, names = [np.ones((len(X), 1))], [""]
+    basis, names = np.full((len(X), 1), len(X) ** -0.5), []  # orthonormal, of all before
     for term in written.terms:
         if term.groups or term.call or len(term.columns) > 1:
             continue
@@ -244,12 +270,19 @@ def _check_collinear(written: Formula, design: Design) -> None:
         column = X[:, j]
         if features.columns[j].levels is not None:
             column = (column[:, None] == np.unique(column)[1:]).astype(float)
-        blocks.append(column.reshape(len(X), -1))
-        names.append(term.name)
-        known = np.concatenate(blocks, axis=1)
-        if len(X) > known.shape[1] and np.linalg.matrix_rank(known) < known.shape[1]:
+        block = column.reshape(len(X), -1)
+        if len(X) <= basis.shape[1] + block.shape[1]:
+            names.append(term.name)
+            continue
+        rest = block
+        for _ in range(2):  # once more, for what rounding has left
+            rest = rest - basis @ (basis.T @ rest)
+        q, r, _ = qr(rest, mode="economic", pivoting=True)
+        if np.abs(np.diagonal(r)).min() < COLLINEAR * np.sqrt((block**2).sum(axis=0).max()):
             warn(
-                f"formula: {term.name} is a linear combination of {show(names[1:-1])}: their effects cannot be told "
+                f"formula: {term.name} is a linear combination of {show(names)}: their effects cannot be told "
                 "apart but for the prior; leave one of them out"
             )
-            blocks.pop(), names.pop()
+            continue
+        basis = np.concatenate([basis, q], axis=1)
+        names.append(term.name)

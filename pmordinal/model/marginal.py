@@ -288,6 +288,8 @@ class EvidenceLaw(Law):
         noise = noise if by_noise is None else noise[by_noise]
         z = pm.Normal.dist(0.0, 1.0, size=rows.shape)
         f = PriorLatent(problem)(z, *values)
+        if problem.rows.shift is not None:
+            f = f + problem.rows.shift
         return classify(f + noise * draw_noise(problem.link, rows.shape), thresholds)
 
     def logp(self, value, *parameters):

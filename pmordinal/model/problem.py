@@ -84,7 +84,10 @@ class Problem:
     @cached_property
     def rows(self) -> Rows:
         """What the likelihood knows of each labelled row."""
-        return ALIKE if self.by_row.is_plain else Rows(*self.by_row.codes(), self.by_row.weights)
+        shift = self.features.shift(self.X)
+        if self.by_row.is_plain and shift is None:
+            return ALIKE
+        return Rows(*self.by_row.codes(), self.by_row.weights, shift)
 
     def likelihood(self, thresholds, noise) -> OrdinalLikelihood:
         """Return the likelihood of the labelled rows."""

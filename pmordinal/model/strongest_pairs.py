@@ -5,7 +5,7 @@ is compared with products of low polynomials of two columns. A pair whose produc
 interaction.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -17,7 +17,9 @@ from pmordinal.errors import warn
 MOST_PAIRS = 66  # all those of twelve columns
 
 
-def strongest_pairs(X: np.ndarray, y: np.ndarray, most: int) -> list[tuple[int, int]]:
+def strongest_pairs(
+    X: np.ndarray, y: np.ndarray, most: int, levels: Collection[int] = ()
+) -> list[tuple[int, int]]:
     """Return the pairs of columns with the largest share of what main effects leave, in order of the columns.
 
     Parameters
@@ -28,6 +30,8 @@ def strongest_pairs(X: np.ndarray, y: np.ndarray, most: int) -> list[tuple[int, 
         Class codes.
     most : int
         Number of pairs.
+    levels : collection of int
+        Columns that hold codes of levels: instead of polynomials they have the most frequent levels.
 
     Examples
     --------
@@ -40,6 +44,8 @@ def strongest_pairs(X: np.ndarray, y: np.ndarray, most: int) -> list[tuple[int, 
     if len(pairs) <= most:
         return pairs
     basis = np.stack([X, X**2 - 1.0, X**3 - 3.0 * X])  # orthogonal for normal columns
+    for j in levels:
+        basis[:, :, j] = _frequent(X[:, j], len(basis))
     main = np.column_stack([np.ones(len(X)), *basis])
     scores = _scores(y)
     rest = scores - main @ np.linalg.lstsq(main, scores, rcond=None)[0]
@@ -55,9 +61,11 @@ def strongest_pairs(X: np.ndarray, y: np.ndarray, most: int) -> list[tuple[int, 
     return [pairs[k] for k in sorted(best)]
 
 
-def promising_pairs(X: np.ndarray, y: np.ndarray, names: Sequence[str]) -> list[tuple[int, int]]:
+def promising_pairs(
+    X: np.ndarray, y: np.ndarray, names: Sequence[str], levels: Collection[int] = ()
+) -> list[tuple[int, int]]:
     """Return the pairs of an ANOVA: all, or the strongest ones, with a word on those left out."""
-    pairs = strongest_pairs(X, y, MOST_PAIRS)
+    pairs = strongest_pairs(X, y, MOST_PAIRS, levels)
     every = list(combinations(range(len(names)), 2))
     if len(pairs) < len(every):
         left = [f"{names[i]}:{names[j]}" for i, j in every if (i, j) not in set(pairs)]
@@ -66,6 +74,15 @@ def promising_pairs(X: np.ndarray, y: np.ndarray, names: Sequence[str]) -> list[
             f"{show(left)}. Name fewer columns in pmo.formula_model, or add a pair by gp(x, z)"
         )
     return pairs
+
+
+def _frequent(codes: np.ndarray, count: int) -> np.ndarray:
+    """Return where the most frequent levels are, shape (count, n), centred and zero if there are fewer."""
+    found, counts = np.unique(codes, return_counts=True)
+    shown = np.zeros((count, len(codes)))
+    chosen = found[np.argsort(-counts, kind="stable")][: min(count, len(found) - 1)]
+    shown[: len(chosen)] = codes == chosen[:, None]
+    return shown - shown.mean(axis=1, keepdims=True)
 
 
 def _scores(y: np.ndarray) -> np.ndarray:

@@ -16,11 +16,8 @@ import pytensor.tensor as pt
 from pmordinal.data.design import Design
 from pmordinal.data.features import Features
 from pmordinal.data.terms import Term
-from pmordinal.gram import Anova
 from pmordinal.links import Link
-from pmordinal.model.strongest_pairs import promising_pairs
-
-MAIN, PAIR, LENGTHSCALE = (0.0, 1.5), (-1.5, 2.0), (0.7, 0.7)  # LogNormal priors of an ANOVA
+from pmordinal.model.anova_terms import Arguments, anova_terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,56 +62,41 @@ def anova(design: Design, link: Link) -> Sum:
     factors = [j for group in columns_of(features) if len(group) > 1 for j in group]
     rows = design.X
     active = [j for j in range(d) if j not in factors and np.ptp(rows[:, j]) > 0.0]
-    names = [features.names[j] for j in active]
-    pairs = promising_pairs(rows[:, active], design.y, names)
     parts, variances, start = {}, [], {}
+    at = factors or list(range(d))
     if factors or not active:
-        at = factors or list(range(d))
         size = log_normal("amplitude", (0.0, 1.0), unit)
         start["amplitude"] = unit
         parts["factors"] = size**2 / len(at) * pm.gp.cov.Linear(d, c=0.0, active_dims=at)
         variances.append(size**2)
-    read: list[tuple[str, ...]] = [(name,) for name in names]
-    read += [(names[i], names[j]) for i, j in pairs]
+    terms: tuple[Term, ...] = ()
     if active:
-        model = pm.modelcontext(None)
-        model.add_coords({"column": names})
-        model.add_coords({"main_term": [term_name(c) for c in read[: len(names)]]})
-        scale = pm.LogNormal("lengthscale", *LENGTHSCALE, dims="column")
-        size = log_normal("main", MAIN, unit**2, dims="main_term")
-        vector = size
-        start |= {"lengthscale": np.sqrt(len(names)), "main": unit**2}
-        if pairs:
-            model.add_coords({"pair_term": [term_name(c) for c in read[len(names) :]]})
-            pair = log_normal("pair", PAIR, unit**2, dims="pair_term")
-            vector = pt.concatenate([size, pair])
-            start["pair"] = np.exp(PAIR[0]) * unit**2
-        order = 2 if pairs else 1
-        cov = Anova(d, vector, scale, rows, order=order, pairs=pairs, active_dims=active)
+        weights = design.by_row.weights
+        arguments = Arguments(rows, design.y, weights, active, [features.names[j] for j in active])
+        terms, cov, variance, begin = anova_terms(arguments, unit, lambda what: what, registered)
         parts["anova"] = cov
-        variances.append(pt.sum(vector))
+        variances.append(variance)
+        start |= begin
     found = joined(parts, variances, design, link, start)
-    terms = tuple(term for term in found.terms if term.name != "anova")
-    terms += tuple(Term(term_name(c), "smooth", c) for c in read)
-    return Sum(terms, found.cov, found.total, found.start)
+    before: tuple[Term, ...] = ()
+    if "factors" in parts:
+        before = (Term("factors", "slopes", tuple(features.names[j] for j in at)),)
+    return Sum(before + terms, found.cov, found.total, found.start)
 
 
-def term_name(columns: tuple[str, ...]) -> str:
-    """Return the name of a term of an ANOVA, as formulas have it.
-
-    Examples
-    --------
-    >>> term_name(("age", "income"))
-    'anova(age, income)'
-    """
-    return f"anova({', '.join(columns)})"
+def registered(name: str, distribution: Any, dim: str) -> Any:
+    """Return a distribution as a variable of the model on the stack."""
+    return pm.modelcontext(None).register_rv(distribution, name, dims=(dim,))
 
 
 def joined(
     parts: Mapping[str, Any], variances: list, design: Design, link: Link, start: Mapping[str, Any]
 ) -> Sum:
     """Return the sum of covariances by name, each of all columns and with a prior variance."""
-    terms = tuple(Term(name, "smooth", design.features.names) for name in parts)
+    terms = tuple(
+        Term(name, "slopes" if name == "linear" else "smooth", design.features.names)
+        for name in parts
+    )
     return added(list(parts.values()), variances, terms, design, link, start)
 
 
@@ -128,7 +110,12 @@ def added(
 ) -> Sum:
     """Return the sum of covariances, each with a prior variance; `terms` names their parts."""
     total = pt.sqrt(1.0 + sum(variances) / link.noise_sd**2)
-    begin = {**start, "thresholds": first_thresholds(design, link)}
+    b = first_thresholds(design, link)
+    begin = {
+        **start,
+        "thresholds": b,
+        "thresholds_population": b,
+    }  # the latter where there are groups
     return Sum(terms, reduce(operator.add, covs), total, begin)
 
 
@@ -157,6 +144,9 @@ def columns_of(features: Features) -> list[list[int]]:
 
 
 def first_thresholds(design: Design, link: Link) -> np.ndarray:
-    """Return thresholds at which the classes are as frequent as they are, without any effects."""
+    """Return thresholds at which the classes are as frequent as they are, without any effects but offsets."""
     counts = np.bincount(design.y, design.by_row.weights, design.labels.n_classes) + 0.5
-    return link.quantile(np.cumsum(counts / counts.sum())[:-1])
+    shift = design.features.shift(design.X)
+    return link.quantile(np.cumsum(counts / counts.sum())[:-1]) + (
+        0.0 if shift is None else np.average(shift, weights=design.by_row.weights)
+    )

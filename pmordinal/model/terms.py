@@ -16,13 +16,13 @@ from pmordinal import checks
 from pmordinal.data.features import Features
 from pmordinal.data.term_columns import check_seen
 from pmordinal.data.terms import Term, stored_name
-from pmordinal.gram import Anova, Levels
+from pmordinal.gram import Levels
+from pmordinal.gram.centred import BASES
+from pmordinal.model.anova_terms import Arguments, anova_terms
 from pmordinal.model.covariances import COVARIANCES
 from pmordinal.model.factories import variable
 from pmordinal.model.formula import ANOVA, SMOOTH, Written
 from pmordinal.model.ordinal import positive_tensor
-from pmordinal.model.strongest_pairs import promising_pairs
-from pmordinal.model.sums import LENGTHSCALE, MAIN, PAIR, term_name
 
 WIDE = 5.0  # standard deviation of linear effects and factors, in those of the noise
 TYPICAL = 1.5  # scale of the HalfNormal prior of other standard deviations, in those of the noise
@@ -66,6 +66,8 @@ class Builder:
         The labelled rows.
     y : ndarray of int, shape (n,)
         Their class codes.
+    weights : ndarray, shape (n,), optional
+        How many rows each stands for.
     noise_sd : float
         Standard deviation of the link's noise.
     priors : mapping
@@ -77,6 +79,7 @@ class Builder:
     features: Features
     rows: np.ndarray
     y: np.ndarray
+    weights: np.ndarray | None
     noise_sd: float
     priors: Mapping[str, Mapping[str, Any]]
     present: frozenset[frozenset[str]]
@@ -157,37 +160,29 @@ class Builder:
 
     def _anova(self, written: Written) -> Built:
         prior = self._prior(written, "anova")
-        columns = [self._index(name, written, numeric=True) for name in written.columns]
+        places = [self._index(name, written) for name in written.columns]
+        levels = [i for i, j in enumerate(places) if self.features.columns[j].levels is not None]
+        for j in places:
+            check_seen(self.features.columns[j], self.rows[:, j], written.name)
         order = checks.integer(f"{written.name}: order", written.options.get("order", 2), minimum=1)
         if order > 2:
             raise ValueError(f"formula: {written.name}: order must be 1 or 2")
-        pairs = (
-            promising_pairs(self.rows[:, columns], self.y, written.columns) if order == 2 else []
+        base = checks.one_of(f"{written.name}: cov", written.options.get("cov", "expquad"), BASES)
+        if "lengthscale" in prior and len(levels) == len(places):
+            raise ValueError(
+                f"priors[{written.name!r}]: no column has a lengthscale, all have levels"
+            )
+
+        def called(what: str) -> str:
+            return variable_name(written.name, what)
+
+        def make(what: str, default: Any, dim: str) -> Any:
+            return _positive(called(what), prior.get(what, default), dim)
+
+        arguments = Arguments(
+            self.rows, self.y, self.weights, places, written.columns, tuple(levels)
         )
-        read: list[tuple[str, ...]] = [(name,) for name in written.columns]
-        read += [(written.columns[i], written.columns[j]) for i, j in pairs]
-        names = [term_name(c) for c in read]
-        model = pm.modelcontext(None)
-        scale, start = self._lengthscale(
-            written, prior, pm.LogNormal.dist(*LENGTHSCALE, shape=len(columns))
-        )
-        log_unit = 2.0 * np.log(self.noise_sd)
-        sizes = {"main": len(columns), "pair": len(pairs)}
-        widths = {"main": (log_unit + MAIN[0], MAIN[1]), "pair": (log_unit + PAIR[0], PAIR[1])}
-        parts = []
-        for key, size in sizes.items():
-            if not size:
-                continue
-            name, dim = variable_name(written.name, key), variable_name(written.name, f"{key}_term")
-            model.add_coord(dim, names[:size] if key == "main" else names[-size:])
-            default = pm.LogNormal.dist(*widths[key], shape=size)
-            value = _positive(name, prior.get(key, default), dim)
-            parts.append(pt.broadcast_to(value, (size,)))
-            start[name] = np.full(size, np.exp(widths[key][0]))
-        vector = pt.concatenate(parts)
-        cov = Anova(self.d, vector, scale, self.rows, order=order, pairs=pairs, active_dims=columns)
-        terms = tuple(Term(name, "smooth", c) for name, c in zip(names, read, strict=True))
-        return Built(terms, cov, pt.sum(vector), start)
+        return Built(*anova_terms(arguments, self.noise_sd, called, make, order, base))
 
     def _of(self, written: Written, kind: str, variance, factors: Sequence, start: dict) -> Built:
         cov = factors[0]

@@ -16,6 +16,7 @@ from pmordinal.plots.base import (
     name_axis,
     new_axes,
 )
+from pmordinal.results.chosen_group import chosen_likelihood
 from pmordinal.results.effects import effects, interval_tails
 from pmordinal.results.fit import OrdinalFit
 
@@ -57,7 +58,8 @@ def plot_latent(
     if isinstance(source, OrdinalFit):
         table = effects(source, names, "latent", ci_prob=ci_prob, **kwargs)
         places, classes = Places.of(table, names), source.labels.class_names
-        thresholds = np.repeat(source.population.thresholds[:, None], 3, axis=1)
+        b = chosen_likelihood(source, kwargs.get("at")).thresholds
+        thresholds = np.repeat(b[:, None], 3, axis=1)
         if tree is not None:
             thresholds = _thresholds(tree, ci_prob)
         ax = new_axes(ax, title)

@@ -11,6 +11,7 @@ from matplotlib.patches import Patch
 from pmordinal import checks
 from pmordinal.data.lettering import caption
 from pmordinal.plots.base import INK, WIDTH, class_colours, class_legend, new_axes
+from pmordinal.results.chosen_group import chosen_likelihood, of_attributes, shifted
 from pmordinal.results.decisions import decide
 from pmordinal.results.effects import fixed, locate, moved, typical_row
 from pmordinal.results.fit import OrdinalFit, a_fit
@@ -37,7 +38,8 @@ def plot_regions(
     ax : Axes, optional
         Where to draw.
     at : mapping, optional
-        Values of other attributes; the rest are at their medians and most frequent levels.
+        Values of other attributes, and groups whose thresholds or noise to take; the other attributes
+        are at their medians and most frequent levels.
     rule : {"mode", "median"} or array_like, shape (r, r)
         How a class is decided on; see `OrdinalFit.predict`.
     n_grid : int
@@ -60,15 +62,17 @@ def plot_regions(
     n_grid = checks.integer("n_grid", n_grid, minimum=2)
     first, second = (_numeric(fit, name) for name in names)
     X = fit.features.untransform(fit.posterior.gram.X)
-    row = moved(typical_row(fit), fixed(fit.features, at or {}, names))
+    row = moved(typical_row(fit), fixed(fit.features, of_attributes(fit, at or {}), names))
     xs, ys = (_reach(X[:, column], n_grid) for column in (first, second))
     grid = np.repeat(row, n_grid**2, axis=0)
     grid[:, first], grid[:, second] = (g.ravel() for g in np.meshgrid(xs, ys))
     Z = fit.features.standardized(grid)
     mean, _ = fit.posterior.latent(Z)
-    population = fit.population
-    thresholds = population.thresholds
-    codes = decide(fit.posterior.probabilities(Z, population), rule)
+    if (shift := fit.features.shift(Z)) is not None:
+        mean = mean + shift
+    likelihood = shifted(fit, chosen_likelihood(fit, at), Z)
+    thresholds = likelihood.thresholds
+    codes = decide(fit.posterior.probabilities(Z, likelihood), rule)
     classes = fit.labels.class_names
     colours = class_colours(len(classes))
     ax = new_axes(ax, "Decision regions and thresholds")

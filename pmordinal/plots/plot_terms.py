@@ -83,7 +83,8 @@ def plot_terms(
     found = {part[0].name: part for part in parts(a_fit(fit))}
     n_grid = checks.integer("n_grid", n_grid, minimum=4)
     tails = interval_tails(ci_prob)
-    shares = fit.variance_shares().iloc[:-1].sort_values(ascending=False, kind="stable")
+    shares = fit.variance_shares().iloc[: len(found)]  # without offsets and the noise
+    shares = shares.sort_values(ascending=False, kind="stable")
     if terms is None:
         chosen = list(shares.index[: checks.integer("most", most, minimum=1)])
     else:

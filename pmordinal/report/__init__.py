@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,6 +27,7 @@ from pmordinal.plots import (
 )
 from pmordinal.report.page import Section, code, columns, figure, heading, table, text, whole_page
 from pmordinal.report.terms import terms_section
+from pmordinal.report.training_table import repeated, training_table
 from pmordinal.results.fit import OrdinalFit, a_fit
 from pmordinal.results.summary import grid_table, outcome, parameters, status
 
@@ -104,9 +104,10 @@ def write_report(
     True
     """
     fit = a_fit(fit)
-    if fit.by_row.weights is not None:
+    weights = fit.by_row.weights
+    if weights is not None and np.any(weights != np.round(weights)):
         raise ValueError(
-            "a report counts rows, and those of this fit have weights: fit the repeated rows instead"
+            "a report counts rows, and this fit has weights that are not whole numbers: use whole weights"
         )
     path = files.local(path)
     files.target(path)  # raises now rather than after the work
@@ -130,15 +131,16 @@ def _own_figures() -> Iterator[None]:
 
 def _page(fit: OrdinalFit, target: str, others, failures, source, command) -> str:
     repeat = _reproduce(fit, target, source, command)  # fails early without the source
-    rows = training_table(fit)
+    again = repeated(fit)
+    rows = training_table(fit).iloc[again].reset_index(drop=True)
     classes = pd.Index(fit.labels.class_names)
-    codes = pd.Categorical.from_codes(fit.posterior.y, categories=classes, ordered=True)
+    codes = pd.Categorical.from_codes(fit.posterior.y[again], categories=classes, ordered=True)
     y = pd.Series(codes, name=target)
     grids = modl.fit_grids(rows, y, progressbar=False)
     ranking = ranking_table(grids)
     score = loo(fit)
     tiles = {
-        "labelled rows": f"{fit.posterior.y.size:,}",
+        "labelled rows": f"{again.size:,}",
         "classes": str(fit.labels.n_classes),
         "attributes": str(len(fit.features.given)),
         "log evidence": f"{fit.log_evidence:.2f}",
@@ -163,26 +165,10 @@ def _page(fit: OrdinalFit, target: str, others, failures, source, command) -> st
     return whole_page(f"Ordinal regression of {target}", subtitle, tiles, sections)
 
 
-def training_table(fit: OrdinalFit) -> pd.DataFrame:
-    """Return the labelled rows of a fit as a table in the user's units, with categorical columns."""
-    X = fit.features.untransform(fit.posterior.gram.X)
-    out: dict[str, Any] = {}
-    start = 0
-    for column in fit.features.given:
-        block = X[:, start : start + len(column.names)]
-        start += len(column.names)
-        if column.levels is None:
-            out[column.name] = block[:, 0]
-        else:
-            levels = pd.Index(column.levels)
-            codes = block[:, 0].astype(int) if column.is_coded else block.argmax(1)
-            out[column.name] = pd.Categorical.from_codes(codes, categories=levels)
-    return pd.DataFrame(out, index=fit.index)
-
-
 def _data(fit: OrdinalFit, rows: pd.DataFrame, target: str) -> Section:
+    found = np.bincount(fit.posterior.y[repeated(fit)], minlength=fit.labels.n_classes)
     counts = pd.DataFrame(
-        {"rows": fit.labels.counts, "share": [f"{c / len(rows):.1%}" for c in fit.labels.counts]},
+        {"rows": found, "share": [f"{c / len(rows):.1%}" for c in found]},
         index=pd.Index(fit.labels.class_names, name=target),
     )
     described = pd.DataFrame(
@@ -191,6 +177,8 @@ def _data(fit: OrdinalFit, rows: pd.DataFrame, target: str) -> Section:
     ).dropna(axis=1, how="all")
     unlabeled = len(fit.unlabeled)
     said = f"{len(rows):,} rows with a label"
+    if fit.by_row.weights is not None:
+        said += f", given as {fit.posterior.y.size:,} with weights"
     if unlabeled:
         said += f", and {unlabeled:,} without one, which are kept apart and never dropped"
     empty = [n for n, c in zip(counts.index, counts["rows"], strict=True) if c == 0]
@@ -300,16 +288,17 @@ def _leave_one_out(fit: OrdinalFit, score, target: str) -> Section:
     P = fit.posterior.left_out_probabilities()
     y, names = fit.posterior.y, fit.labels.class_names
     guess = P.argmax(1)
-    means = pointwise_means(P, y)
+    again = repeated(fit)
+    means = pointwise_means(P[again], y[again])
     judged = pd.DataFrame(
         {"value": {title: means[key] for key, title in SCORES.items() if key in means}}
     ).rename_axis("score of the left-out rows")
     crossed = np.zeros((len(names), len(names)), dtype=int)
-    np.add.at(crossed, (y, guess), 1)
+    np.add.at(crossed, (y[again], guess[again]), 1)
     confusion = pd.DataFrame(
         crossed, index=pd.Index(names, name=f"{target} ↓ predicted →"), columns=names
     )
-    worst = np.argsort(score.elpd_i.values)[:LEAST_EXPECTED]
+    worst = np.argsort(fit.posterior.leave_one_out.value)[:LEAST_EXPECTED]
     surprising = pd.DataFrame(
         {
             "label": [names[k] for k in y[worst]],

@@ -45,6 +45,7 @@ class Draws:
     point : mapping of str to ndarray, shape (chains, draws, …)
         Every hyperparameter.
     f : ndarray, shape (chains, draws, n)
+        Without known shifts.
     thresholds, noise : ndarray, shape (chains, draws, r − 1) and (chains, draws)
         Of the likelihood; they join `point` if it has none of these names. Thresholds and noise by group,
         which `point` has, are given for every row, shapes (chains, draws, n, r − 1) and (chains, draws, n).
@@ -151,6 +152,8 @@ def assemble(
     """
     f, thresholds, noise = draws.f, draws.thresholds, draws.noise
     y, labels, link = training.y, training.labels, training.link
+    if (shift := training.features.shift(training.X)) is not None:
+        f = f + shift
     point = dict(draws.point)
     if noise.ndim == 2:
         point = {"noise": noise, **point}
@@ -168,13 +171,14 @@ def assemble(
     noisy = f + scale * link.draw(rng, f.shape)
     again = sum((noisy > edges[..., k]).astype(int) for k in range(1, labels.n_classes))
     names = {k: [d for d in v if d] for k, v in draws.dims.items() if k in point}
-    names |= {"f": ["obs"], "y": ["obs"], "X": ["obs", "feature"], "weights": ["obs"]}
+    names |= {"f": ["obs"], "y": ["obs"], "X": ["obs", "feature"]}
+    names |= {name: ["obs"] for name in training.by_row.arrays()}
     if thresholds.ndim == 3:
         names["thresholds"] = ["threshold"]
-    constant = {"X": training.features.untransform(training.X)}
+    constant = {"X": training.features.untransform(training.X), **training.by_row.arrays()}
     log_p, weights = log_likelihood.sum(-1), training.by_row.weights
     if weights is not None:
-        constant["weights"], log_p = weights, log_likelihood @ weights
+        log_p = log_likelihood @ weights
     tree = az.from_dict(
         {
             "posterior": {**point, "f": f},

@@ -21,6 +21,7 @@ from pmordinal.data.coding import Column
 from pmordinal.data.features import Features
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.posterior import Posterior
+from pmordinal.results.chosen_group import chosen_likelihood, of_attributes, shifted
 
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
@@ -69,7 +70,7 @@ def effects(
 
     Each training row (or an even selection of them, by their weights) is given every value in turn,
     its other attributes as they are, and the predictions are averaged. Thresholds and noise by group are
-    those of the population.
+    those of the population, unless `at` names a group.
 
     Parameters
     ----------
@@ -80,8 +81,9 @@ def effects(
         Some of ``"probs"``, P(Y = k); ``"exceedance"``, P(Y ≥ k) for all classes but the lowest;
         ``"rank"``, the expected class position, counted from zero; ``"latent"``, the latent function.
     at : mapping or "typical", optional
-        Values of other attributes to hold fixed; ``"typical"`` fixes all others at their median or
-        their most frequent level.
+        Values of other attributes to hold fixed, and groups whose thresholds or noise to take, such
+        as ``{"rater": "Ann"}``; ``"typical"`` fixes all other attributes at their median or their
+        most frequent level.
     versus : optional
         A value of the attribute (a tuple of them for several attributes): differences from the
         prediction there are returned instead of the predictions.
@@ -120,6 +122,7 @@ def effects(
         )
     draws = checks.integer("draws", draws, minimum=2)
     tails = interval_tails(ci_prob)
+    likelihood = chosen_likelihood(fit, at)
     X = training_rows(fit, at, names, checks.integer("rows", rows, minimum=1))
     attributes = [attribute(fit, name, n_grid) for name in names]
     if len(names) > 1 and any(a.numeric for a in attributes):
@@ -131,7 +134,7 @@ def effects(
     tables = []
     for place in product(*(range(len(a.labels)) for a in attributes)):
         changes = [(a.where, a.codes[i]) for a, i in zip(attributes, place, strict=True)]
-        effect = Effect.of(fit, alphas, moved(X, changes), base)
+        effect = Effect.of(fit, likelihood, alphas, moved(X, changes), base)
         table = effect.summarise(fit.labels.class_names, kinds, noise, tails)
         for i, (name, a) in enumerate(zip(names, attributes, strict=True)):
             table.insert(i, name, a.labels[place[i]])
@@ -171,7 +174,12 @@ class Effect:
 
     @classmethod
     def of(
-        cls, fit: "OrdinalFit", alphas: np.ndarray, X: np.ndarray, base: np.ndarray | None = None
+        cls,
+        fit: "OrdinalFit",
+        likelihood: OrdinalLikelihood,
+        alphas: np.ndarray,
+        X: np.ndarray,
+        base: np.ndarray | None = None,
     ) -> "Effect":
         """Return the average over rows `X`, minus that over rows `base` if given; both in the user's units."""
         weights = np.full(len(X), 1.0 / len(X))
@@ -179,11 +187,16 @@ class Effect:
             X, weights = np.concatenate([X, base]), np.repeat([1.0, -1.0], len(X)) / len(X)
         X, which = np.unique(X, axis=0, return_inverse=True)  # one-hot rows often coincide
         Z = fit.features.standardized(X)
+        means, covariance, white = joint_latent(fit.posterior, Z, alphas)
+        if (shift := fit.features.shift(Z)) is not None:
+            means = means + shift
         return cls(
-            fit.population,
+            likelihood,
             np.bincount(which.ravel(), weights, len(X)),
-            fit.posterior.probabilities(Z, fit.population),
-            *joint_latent(fit.posterior, Z, alphas),
+            fit.posterior.probabilities(Z, shifted(fit, likelihood, Z)),
+            means,
+            covariance,
+            white,
         )
 
     def summarise(
@@ -316,7 +329,7 @@ def training_rows(fit: "OrdinalFit", at, free: Sequence[str], rows: int) -> np.n
     if at is not None and not isinstance(at, Mapping):
         raise TypeError(f"at must map attributes to values, or be 'typical', got {checks.got(at)}")
     X = fit.features.untransform(fit.posterior.gram.X)
-    return moved(X[even_rows(fit, rows)], fixed(fit.features, at or {}, free))
+    return moved(X[even_rows(fit, rows)], fixed(fit.features, of_attributes(fit, at or {}), free))
 
 
 def even_rows(fit: "OrdinalFit", most: int) -> np.ndarray:

@@ -136,7 +136,11 @@ class OrdinalFit:
 
     def likelihood_at(self, Xnew) -> OrdinalLikelihood:
         """Return the likelihood of new rows: that of their groups, the population's where these are not known."""
-        return self.posterior.likelihood.at_new(Rows(*self.by_row.codes_at(Xnew)))
+        return self._likelihood_at(Xnew, self.features.transform(Xnew, name="Xnew"))
+
+    def _likelihood_at(self, Xnew, X: np.ndarray) -> OrdinalLikelihood:
+        rows = Rows(*self.by_row.codes_at(Xnew), shift=self.features.shift(X))
+        return self.posterior.likelihood.at_new(rows)
 
     @property
     def log_evidence(self) -> float:
@@ -166,7 +170,7 @@ class OrdinalFit:
         """
         X = self.features.transform(Xnew, name="Xnew")
         return self._predict(
-            X, {"obs": row_names(Xnew, len(X))}, kind, rule, self.likelihood_at(Xnew)
+            X, {"obs": row_names(Xnew, len(X))}, kind, rule, self._likelihood_at(Xnew, X)
         )
 
     def _predict(self, X: np.ndarray, rows: dict, kind: str, rule, likelihood: OrdinalLikelihood):
@@ -175,6 +179,8 @@ class OrdinalFit:
         if kind == "latent":
             blocks = [self.posterior.latent(X[part]) for part in self._blocks(X)]
             mean, var = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+            if likelihood.rows.shift is not None:
+                mean = mean + likelihood.rows.shift
             data = {"mean": ("obs", mean), "sd": ("obs", np.sqrt(var))}
             return xr.Dataset(data, coords=rows)
         probs = np.concatenate(
@@ -261,7 +267,9 @@ class OrdinalFit:
         DataFrame
             ``term``, ``level``, ``mean``, ``sd``, ``lower``, ``upper``: the change of the latent function with
             one unit of a number, or its value at a level. The effects of a factor's levels sum to
-            zero; those of groups are drawn around zero.
+            zero; those of groups are drawn around zero. Of the sums that `gp_model` knows by name these
+            are the effects of their linear part, with the names of the columns as terms; the smooth parts
+            are not in them.
         """
         from pmordinal.results.terms import coefficients
 

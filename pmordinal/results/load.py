@@ -79,11 +79,13 @@ def _rebuild(groups: dict[str, xr.Dataset]) -> OrdinalFit:
     kernel = revive(header["kernel"], iter(values))
     constants = [p.data for p in kernel.parameters if isinstance(p, TensorConstant)]
     gram = Gram(kernel, data["X"].values, constants)
-    by_row, rows = ByRow(), ALIKE
+    features = Features.from_json(header["features"])
+    by_row, rows, shift = ByRow(), ALIKE, features.shift(gram.X)
     if "by_row" in header:
         arrays = {str(name): data[name].values for name in data.data_vars}
         by_row = ByRow.from_json(header["by_row"], arrays)
-        rows = Rows(*by_row.codes(), by_row.weights)
+    if "by_row" in header or shift is not None:
+        rows = Rows(*by_row.codes(), by_row.weights, shift)
     likelihood = OrdinalLikelihood(
         data["thresholds"].values, data["noise"].values, header["link"], rows
     )
@@ -113,7 +115,7 @@ def _rebuild(groups: dict[str, xr.Dataset]) -> OrdinalFit:
         status=FitStatus(**{**status, "objectives": tuple(status["objectives"])}),
         engine=header["engine"],
         labels=Labels.from_json(header["labels"], data["codes"].values),
-        features=Features.from_json(header["features"]),
+        features=features,
         unlabeled=data["unlabeled"].values,
         index=data["obs"].values,
         by_row=by_row,

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from pmordinal.likelihood import Rows
 from pmordinal.results.fit import OrdinalFit
 
 PATH = ("weight", "objective", "log_evidence", "match", "switches", "rounds", "evaluations")
@@ -54,7 +55,9 @@ class SemiSupervisedFit(OrdinalFit):
             See `OrdinalFit.predict`.
         """
         rows = {"obs": np.arange(len(self.unlabeled))}
-        return self._predict(self.unlabeled, rows, kind, rule, self.posterior.likelihood)
+        known = Rows(shift=self.features.shift(self.unlabeled))
+        likelihood = self.posterior.likelihood.at_new(known)
+        return self._predict(self.unlabeled, rows, kind, rule, likelihood)
 
     def further_groups(self) -> dict[str, xr.Dataset]:
         """Return what this fit has in addition to an `OrdinalFit`, as groups for a file."""

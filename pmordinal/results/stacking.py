@@ -69,7 +69,7 @@ def stack(fits: Mapping[str, OrdinalFit], *, prior: float = PRIOR) -> Stack:
     Parameters
     ----------
     fits : mapping of str to OrdinalFit
-        Fits to the same labels; covariances, attributes and engines may differ.
+        Fits to the same labels, with the same weights; covariances, attributes and engines may differ.
     prior : float
         Pseudo-counts for each fit: large values lead to equal weights, zero leaves them to the data.
 
@@ -93,9 +93,9 @@ def stack(fits: Mapping[str, OrdinalFit], *, prior: float = PRIOR) -> Stack:
         reason = how_they_differ(fit.labels, first.labels, fit.index, first.index)
         if reason is not None:
             raise ValueError(f"fits[{name!r}] has {reason}: stack fits to the same rows")
-        if fit.by_row.weights is not None:
+        if not _same_weights(fit, first):
             raise ValueError(
-                f"fits[{name!r}] has weights, which a stack does not know: fit the repeated rows"
+                f"fits[{name!r}] has other weights than the first fit: stack fits to the same weighted rows"
             )
     prior = float(finite_array("prior", prior, ndim=0))
     if prior < 0:
@@ -103,12 +103,24 @@ def stack(fits: Mapping[str, OrdinalFit], *, prior: float = PRIOR) -> Stack:
     scores = np.array([fit.posterior.leave_one_out.value for fit in fits.values()])
     best = scores.max(0)
     probability = np.exp(scores - best)  # the weights depend only on ratios
-    weights = stacking_weights(probability, prior)
-    elpd = float((np.log(weights @ probability) + best).sum())
+    counts = first.by_row.weights
+    weights = stacking_weights(probability, prior, counts)
+    each = np.log(weights @ probability) + best
+    elpd = float(each.sum() if counts is None else counts @ each)
     return Stack(dict(fits), pd.Series(weights, index=list(fits), name="weight"), elpd)
 
 
-def stacking_weights(probability: np.ndarray, prior: float = PRIOR) -> np.ndarray:
+def _same_weights(fit: OrdinalFit, other: OrdinalFit) -> bool:
+    ours, theirs = (
+        np.ones(one.posterior.y.size) if one.by_row.weights is None else one.by_row.weights
+        for one in (fit, other)
+    )
+    return np.array_equal(ours, theirs)
+
+
+def stacking_weights(
+    probability: np.ndarray, prior: float = PRIOR, counts: np.ndarray | None = None
+) -> np.ndarray:
     """Return the mixture weights that make held-out labels most probable; the problem is concave.
 
     Parameters
@@ -117,6 +129,8 @@ def stacking_weights(probability: np.ndarray, prior: float = PRIOR) -> np.ndarra
         Probability of each held-out label under each fit, up to a factor for each label.
     prior : float
         Pseudo-counts: a Dirichlet prior with concentration 1 + prior.
+    counts : ndarray, shape (n,), optional
+        How many labels each of them stands for.
 
     Examples
     --------
@@ -124,11 +138,12 @@ def stacking_weights(probability: np.ndarray, prior: float = PRIOR) -> np.ndarra
     array([0.355, 0.645])
     """
     K, n = probability.shape
+    c = np.ones(n) if counts is None else counts
 
     def loss(w: np.ndarray) -> tuple[float, np.ndarray]:
         mixture = w @ probability
-        value = np.log(mixture).sum() + prior * np.log(w).sum()
-        return -value / n, -((probability / mixture).sum(1) + prior / w) / n
+        value = c @ np.log(mixture) + prior * np.log(w).sum()
+        return -value / c.sum(), -((probability / mixture) @ c + prior / w) / c.sum()
 
     start = np.full(K, 1.0 / K)
     sum_to_one = {"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": lambda w: np.ones(K)}

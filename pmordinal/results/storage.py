@@ -15,8 +15,9 @@ from pmordinal.results import stores
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
 
-FORMAT = 2
-ALIKE = 1  # what a file is marked with whose rows are alike: older versions read it
+FORMAT = 3  # the newest, of fits with offsets
+GROUPED = 2  # of fits with groups or weights
+ALIKE = 1  # of fits whose rows are alike; older versions read all that they know
 
 
 def save(fit: "OrdinalFit", path: str | Path) -> None:
@@ -61,7 +62,7 @@ def save(fit: "OrdinalFit", path: str | Path) -> None:
             **{name: ("obs", values) for name, values in fit.by_row.arrays().items()},
         },
         coords={"obs": fit.index, "threshold": storable(fit.labels.threshold_names)},
-        attrs={"format": ALIKE if fit.by_row.is_plain else FORMAT, "creator": "pmordinal"},
+        attrs={"format": _format(fit), "creator": "pmordinal"},
     )
     extra = {f"extra_{name}": value for name, value in posterior.extra.items()}
     arrays = arrays.merge(_ragged(extra))
@@ -80,3 +81,10 @@ def _ragged(arrays: dict[str, np.ndarray]) -> xr.Dataset:
     return xr.Dataset(
         {name: ([f"{name}_{i}" for i in range(a.ndim)], a) for name, a in arrays.items()}
     )
+
+
+def _format(fit: "OrdinalFit") -> int:
+    """Return the oldest format that can hold a fit."""
+    if fit.features.offsets:
+        return FORMAT
+    return ALIKE if fit.by_row.is_plain else GROUPED

@@ -48,9 +48,12 @@ def terms(fit: "OrdinalFit", Xnew: Any = None) -> xr.Dataset:
         index = row_names(Xnew, len(rows))
     found = parts(fit)
     moments = [fit.posterior.part(kernel, values, rows) for _, kernel, values in found]
+    offsets = fit.features.offsets
+    moments += [(rows[:, j], np.zeros(len(rows))) for j in offsets]
     means, variances = (np.stack(each) for each in zip(*moments, strict=True))
     data = {"mean": (("term", "obs"), means), "sd": (("term", "obs"), np.sqrt(variances))}
-    return xr.Dataset(data, coords={"term": [term.name for term, *_ in found], "obs": index})
+    names = [*(term.name for term, *_ in found), *(fit.features.names[j] for j in offsets)]
+    return xr.Dataset(data, coords={"term": names, "obs": index})
 
 
 def coefficients(fit: "OrdinalFit", ci_prob: float | None = None) -> pd.DataFrame:
@@ -58,14 +61,18 @@ def coefficients(fit: "OrdinalFit", ci_prob: float | None = None) -> pd.DataFram
     tails = norm.ppf(interval_tails(ci_prob))
     tables = []
     for term, kernel, values in parts(fit):
-        if term.kind not in WITH_COEFFICIENTS:
+        if term.kind in WITH_COEFFICIENTS:
+            rows, levels, one = effect_rows(fit.features, term)
+            names, unit = [term.name] * len(rows), np.full(len(rows), one)
+        elif term.kind == "slopes":
+            names, levels, rows, unit = slope_rows(fit.features, term)
+        else:
             continue
-        rows, levels, unit = effect_rows(fit.features, term)
         mean, variance = fit.posterior.part(kernel, values, rows)
         mean, sd = mean / unit, np.sqrt(variance) / unit
         bounds = {"lower": mean + tails[0] * sd, "upper": mean + tails[1] * sd}
         tables.append(
-            pd.DataFrame({"term": term.name, "level": levels, "mean": mean, "sd": sd, **bounds})
+            pd.DataFrame({"term": names, "level": levels, "mean": mean, "sd": sd, **bounds})
         )
     if not tables:
         raise ValueError(
@@ -97,6 +104,35 @@ def effect_rows(features: Features, term: Term) -> tuple[np.ndarray, list[str | 
     return rows, names, unit
 
 
+def slope_rows(
+    features: Features, term: Term
+) -> tuple[list[str], list[str | None], np.ndarray, np.ndarray]:
+    """Return the column and level of each effect of a linear function, rows where it is the effect, and their units.
+
+    A function without a constant is linear in rows: at the difference of two rows it has the difference of its values.
+    """
+    names: list[str] = []
+    levels: list[str | None] = []
+    found: list[Any]
+    rows, units, start = [], [], 0
+    for column in features.columns:
+        where = slice(start, start + len(column.names))
+        start = where.stop
+        if column.names[0] not in term.columns:
+            continue
+        codes, found, unit = np.ones((1, 1)), [None], float(features.scale[where][0])
+        if column.levels is not None:  # one 0/1 column a level: effects sum to zero
+            codes = (column.codes - column.codes.mean(axis=0)) / features.scale[where]
+            found, unit = list(column.levels), 1.0
+        block = np.zeros((len(codes), len(features.names)))
+        block[:, where] = codes
+        rows.append(block)
+        names += [column.name] * len(codes)
+        levels += found
+        units += [unit] * len(codes)
+    return names, levels, np.concatenate(rows), np.array(units)
+
+
 def variance_shares(fit: "OrdinalFit") -> pd.Series:
     """Return how much of the variance over the data is due to each term; see `OrdinalFit.variance_shares`."""
     X = fit.posterior.gram.X
@@ -105,10 +141,12 @@ def variance_shares(fit: "OrdinalFit") -> pd.Series:
     variances = [
         _variance_over_rows(fit.posterior, kernel, values, X) for _, kernel, values in found
     ]
-    likelihood = fit.posterior.likelihood
+    offsets, likelihood = fit.features.offsets, fit.posterior.likelihood
+    variances += [float(X[:, j].var()) for j in offsets]
+    names = [*(term.name for term, *_ in found), *(fit.features.names[j] for j in offsets)]
     variances.append(float(np.mean(likelihood.noise**2)) * likelihood.link.noise_sd**2)
     # A term may be called noise too: the last one is that of the likelihood.
-    shares = pd.Series(variances, [*(term.name for term, *_ in found), "noise"], name="share")
+    shares = pd.Series(variances, [*names, "noise"], name="share")
     return shares / shares.sum()
 
 

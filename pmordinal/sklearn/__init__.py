@@ -10,9 +10,14 @@ import numpy as np
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils import check_random_state
+    from sklearn.utils import _safe_indexing, check_random_state
     from sklearn.utils.metaestimators import available_if
-    from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+    from sklearn.utils.validation import (
+        _check_sample_weight,
+        check_consistent_length,
+        check_is_fitted,
+        validate_data,
+    )
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         "pmordinal.sklearn needs scikit-learn: pip install scikit-learn", name=error.name
@@ -20,7 +25,7 @@ except ModuleNotFoundError as error:
 
 from pmordinal import checks, modl
 from pmordinal.data.foreign import as_pandas
-from pmordinal.engines import Engine
+from pmordinal.engines import Engine, get_engine
 from pmordinal.inference.fit import fit as fit_model
 from pmordinal.links import Link
 from pmordinal.model.factories import gp_model
@@ -135,13 +140,17 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.progressbar = progressbar
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the hyperparameters and the latent function.
 
         Parameters
         ----------
         X : data frame or array-like, shape (n, d)
         y : array-like, shape (n,)
+        sample_weight : array-like, shape (n,), optional
+            How many rows each row stands for: whole numbers are repeated rows, others powers of the
+            likelihood, and rows of weight zero are left out. The engines ``"exact"`` and ``"sparse"`` take
+            whole numbers only, and do repeat the rows.
 
         Returns
         -------
@@ -157,15 +166,17 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
         labels, r = target.labels, target.labels.n_classes
         check_consistent_length(X, labels.codes)
         decide(np.full((1, r), 1.0 / r), self.rule)  # so that a wrong rule fails now
+        X, codes, weights = self._counted(X, labels.codes, sample_weight)
         model = gp_model(
             X,
-            labels.decode(labels.codes),
+            labels.decode(codes),
             self.cov_func,
             ard=self.ard,
             engine=self.engine,
             link=self.link,
             objective=self.objective,
             categories=list(labels.categories),
+            weights=weights,
             standardize=self.standardize,
         )
         self.fit_ = fit_model(
@@ -181,6 +192,27 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
         self._positions = target.positions
         self.n_iter_ = self.fit_.status.iterations
         return self
+
+    def _counted(
+        self, X: Any, codes: np.ndarray, sample_weight: Any
+    ) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """Return the rows that count, their class codes and their weights."""
+        if sample_weight is None:
+            return X, codes, None
+        column = np.zeros((len(codes), 1))  # X may have columns of text
+        weights = _check_sample_weight(
+            sample_weight, column, dtype=np.float64, ensure_non_negative=True
+        )
+        kept = weights > 0.0
+        if not kept.any():
+            raise ValueError("sample_weight: all weights are zero, so that no row counts")
+        rows, weights = np.flatnonzero(kept), weights[kept]
+        is_whole = np.all(weights == np.round(weights))
+        if is_whole and not get_engine(self.engine).has_weights:
+            rows, weights = np.repeat(rows, weights.astype(int)), np.ones(1)
+        if not np.array_equal(rows, np.arange(len(codes))):
+            X = _safe_indexing(X, rows)
+        return X, codes[rows], None if np.all(weights == 1.0) else weights
 
     def _seed(self) -> int:
         """Return the integer seed that `random_state` gives, by scikit-learn's rules."""

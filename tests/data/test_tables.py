@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from pmordinal.data import formulas, tables
+from pmordinal.data import spreadsheet_cells, tables
 
 READERS = {"read": tables.read, "blocks": lambda path: pd.concat(tables.blocks(path, 1))}
 BOTH = pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
@@ -140,8 +140,8 @@ def test_parquet_needs_no_marks(tmp_path):
 
 @given(st.text(alphabet="'=+-@\t\r\n.,1eax ", max_size=6))
 def test_a_mark_can_be_taken_off(text):
-    assert formulas.unmarked(formulas.marked(text)) == text
-    begins = re.match(r"[=+\-@\t\r\n].*\w", formulas.marked(text), re.DOTALL)
+    assert spreadsheet_cells.unmarked(spreadsheet_cells.marked(text)) == text
+    begins = re.match(r"[=+\-@\t\r\n].*\w", spreadsheet_cells.marked(text), re.DOTALL)
     assert not begins or np.isfinite(float(text.replace(",", ".")))  # only numbers begin so
 
 

@@ -167,3 +167,58 @@ def test_the_product_is_singled_out(seed):
     assert fits["anova"].log_evidence > fits["ard"].log_evidence + 15  # 26 to 28
     pairs = fits["anova"].point["variances"][4:]
     assert pairs[0] > 10 * pairs[1:].max()
+
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_levels_are_arguments_too(base, weighted):
+    """Their covariance is [same level] minus its mean over the data, of repeated rows if these have weights."""
+    n = 30
+    X = RNG.normal(size=(n, 3))
+    X[:, 1] = RNG.integers(0, 4, n)
+    Z = RNG.normal(size=(7, 3))
+    Z[:, 1] = [0, 1, 2, 3, 4, 900, 1]  # 4 and 900 are new
+    weights = RNG.integers(1, 4, n) if weighted else None
+    every = X if weights is None else X[np.repeat(np.arange(n), weights)]
+    variances, ls = RNG.uniform(0.2, 2.0, 6), np.array([0.7, 1.0, 2.0])
+    cov_func = Anova(3, variances, ls, X, base=base, levels=[1], weights=weights)
+
+    def by_hand(variances, ls, A, B):
+        parts = []
+        for j in range(3):
+
+            def k(x, z, j=j):
+                same = (x[:, None] == z).astype(float)
+                return same if j == 1 else k_of(base, x, z, ls[j])
+
+            m_a, m_b = (k(C[:, j], every[:, j]).mean(axis=1) for C in (A, B))
+            M = k(every[:, j], every[:, j]).mean()
+            parts.append(k(A[:, j], B[:, j]) - np.outer(m_a, m_b) / M)
+        products = [np.prod([parts[a] for a in term], axis=0) for term in cov_func.terms]
+        return sum(v * k for v, k in zip(variances, products, strict=True))
+
+    gram = Gram(lower(cov_func), X, [variances, ls])
+    np.testing.assert_allclose(gram.matrix, by_hand(variances, ls, X, X), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(gram.cross(Z), by_hand(variances, ls, X, Z), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(
+        gram.kernel.diagonal(gram.values, Z)[0],
+        np.diagonal(by_hand(variances, ls, Z, Z)),
+        rtol=1e-11,
+    )
+    np.testing.assert_allclose(cov_func(X, Z).eval(), by_hand(variances, ls, X, Z), atol=1e-10)
+    dK = RNG.normal(size=(n, n))
+    dK += dK.T
+    by_variances, by_ls = gram.pullback(np.tril(dK))
+    for found, which in ((by_variances, 0), (by_ls, 1)):
+        for i in range(found.size):
+            ends = []
+            for step in (1e-5, -1e-5):
+                moved = [variances.copy(), ls.copy()]
+                moved[which][i] += step
+                ends.append(np.sum(dK * by_hand(*moved, X, X)))
+            np.testing.assert_allclose(found[i], (ends[0] - ends[1]) / 2e-5, rtol=1e-5, atol=1e-6)
+    for i, (kernel, values) in enumerate(gram.kernel.parts(gram.values)):
+        own = np.where(np.arange(6) == i, variances, 0.0)
+        np.testing.assert_allclose(
+            kernel.matrix(values, X, Z)[0], by_hand(own, ls, X, Z), rtol=1e-11, atol=1e-12
+        )

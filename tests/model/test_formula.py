@@ -54,7 +54,12 @@ def test_what_users_of_bambi_type(right, expected):
         ("y ~ os.system(x)", "make a column of it"),
         ("y ~ (anova(x, z) | g)", "left of a"),
         ("y ~ `np.log(x)`", "rename it"),
-        ("y ~ offset(x)", "a known shift"),
+        ("y ~ offset(x)", "has no terms"),
+        ("y ~ x + offset(x, z)", "one offset is of one column"),
+        ("y ~ x + x:offset(z)", "cannot be part of an interaction"),
+        ("y ~ x + (offset(z) | g)", "left of a"),
+        ("y ~ x + offset(z, by=g)", "argument of offset"),
+        ("y ~ gp(offset(x))", "inside of another"),
         ("y ~ a + x|g", "groups need parentheses"),
     ],
 )

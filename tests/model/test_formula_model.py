@@ -7,6 +7,8 @@ import pytest
 from scipy.optimize import minimize
 
 import pmordinal as pmo
+from pmordinal.inference.landscape import Landscape
+from pmordinal.inference.starting_points import starting_points
 from pmordinal.links import LINKS
 
 QUIET = {"progressbar": False}
@@ -362,6 +364,18 @@ def test_thresholds_and_noise_of_raters(wine):
     one = wine.head(1)
     known, new = fit.predict(one), fit.predict(one.assign(judge="new"))
     assert np.abs(known.values - new.values).max() > 1e-3
+
+
+@pytest.mark.parametrize("by", [None, "judge"])
+def test_thresholds_start_where_classes_are_as_frequent_as_they_are(wine, by):
+    model = pmo.formula_model("rating ~ temperature", wine, thresholds_by=by)
+    landscape = Landscape(model)
+    first = starting_points(landscape, 1, {}, np.random.default_rng(0))[0]
+    point = landscape.density.named_values(first)
+    shares = (wine["rating"].value_counts(sort=False) + 0.5).to_numpy()
+    expected = LINKS["probit"].quantile(np.cumsum(shares / shares.sum())[:-1])
+    name = "thresholds" if by is None else "thresholds_population"
+    np.testing.assert_allclose(point[name], expected, rtol=1e-6)
 
 
 def test_an_anova_of_many_columns_says_which_pairs_it_leaves_out():

@@ -322,6 +322,28 @@ def test_prior(wine):
     assert [t.get_text() for t in ax.get_xticklabels()] == LEVELS
 
 
+def test_prior_of_hyperparameters(wine, fit):
+    model = pmo.gp_model(wine[["temperature", "contact"]], wine["rating"], ard=True)
+    fit = pmo.fit(model, progressbar=False)
+    axes = plots.plot_prior(model, fit=fit, draws=60, seed=1)
+    titles = [ax.get_title(loc="left") for ax in axes]
+    assert titles == ["Class shares under the prior", "lengthscale", "noise", "thresholds"]
+    scale, noise, thresholds = axes[1:]
+    assert scale.get_xscale() == noise.get_xscale() == "log"
+    assert thresholds.get_xscale() == "linear"
+    marks = [line.get_xdata()[0] for line in thresholds.lines if line.get_linestyle() == "--"]
+    np.testing.assert_allclose(marks, fit.thresholds)
+    assert noise.lines[-1].get_xdata()[0] == pytest.approx(float(fit.noise))
+    assert scale.get_legend().get_texts()[0].get_text() == "temperature=cold"
+    one = plots.plot_prior(model, parameters="noise", draws=60, seed=1)
+    assert [ax.get_title(loc="left") for ax in one][1:] == ["noise"]
+    assert len(one[1].lines) == 1  # nothing is marked
+    with pytest.raises(ValueError, match="lengthscale"):
+        plots.plot_prior(model, parameters="nothing", draws=4)
+    with pytest.raises(ValueError, match="leave ax out"):
+        plots.plot_prior(model, one[0], parameters=True, draws=4)
+
+
 def test_bars(fit):
     collection = plots.plot_bars(fit, "temperature", seed=2, draws=100)
     assert isinstance(collection, PlotCollection)

@@ -369,3 +369,20 @@ def test_without_scikit_learn(monkeypatch):
     monkeypatch.delitem(sys.modules, "pmordinal.sklearn")
     with pytest.raises(ModuleNotFoundError, match="needs scikit-learn: pip install scikit-learn"):
         __import__("pmordinal.sklearn")
+
+
+def test_sample_weights_are_repeated_rows():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=20), "kind": rng.choice(["a", "b"], 20)})
+    y = np.digitize(X["x"] + rng.normal(size=20), [-0.6, 0.6])
+    w = np.arange(20) % 4
+    again = np.repeat(np.arange(20), w)
+    by_weight = OrdinalGPClassifier("laplace").fit(X, y, sample_weight=w)
+    by_rows = OrdinalGPClassifier("laplace").fit(X.iloc[again], y[again])
+    assert by_weight.fit_.log_evidence == pytest.approx(by_rows.fit_.log_evidence, abs=1e-3)
+    np.testing.assert_allclose(by_weight.predict_proba(X), by_rows.predict_proba(X), atol=2e-3)
+    ones = OrdinalGPClassifier("laplace").fit(X, y, sample_weight=np.ones(20))
+    assert ones.fit_.by_row.weights is None
+    for wrong, message in ((np.zeros(20), "zero"), (-np.ones(20), "[Nn]egative")):
+        with pytest.raises(ValueError, match=message):
+            OrdinalGPClassifier().fit(X, y, sample_weight=wrong)

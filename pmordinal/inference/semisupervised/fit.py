@@ -33,11 +33,10 @@ from pmordinal.inference.optimise import Run, maximise
 from pmordinal.inference.progress import progress_bar
 from pmordinal.inference.record import record
 from pmordinal.inference.semisupervised import assignment as transport
-from pmordinal.inference.semisupervised.matching import MatchedProblem, Matching
+from pmordinal.inference.semisupervised.matching import MatchedProblem, Matching, class_log_probs
 from pmordinal.inference.starting_points import starting_points
 from pmordinal.inference.supervised import best_of, fit_supervised
 from pmordinal.linalg.threads import blas_threads
-from pmordinal.posterior import Posterior
 from pmordinal.results.fit import FitStatus
 from pmordinal.results.semisupervised import PATH, SemiSupervisedFit
 
@@ -107,12 +106,12 @@ def fit_semisupervised(
     landscape = Landscape(model, objective, priors, MatchedProblem.of)
     problem = landscape.problem
     assert isinstance(problem, MatchedProblem)
-    if not problem.by_row.is_plain:
+    if problem.by_row.has_groups:
         raise ValueError(
-            "a semi-supervised fit knows neither thresholds_by=, noise_by= nor weights=: leave them out, or fit the "
-            "labelled rows alone"
+            "a semi-supervised fit knows neither thresholds_by= nor noise_by=, since unlabelled rows are kept without "
+            "their groups: leave them out, or fit the labelled rows alone"
         )
-    gamma = class_proportions(problem.labels, proportions)
+    gamma = class_proportions(problem.labels, proportions, problem.by_row.weights)
     if not problem.engine.has_latent_pullback:
         raise ValueError(
             f"engine {problem.engine.name!r} does not differentiate its predictions, which a semi-supervised fit "
@@ -209,7 +208,8 @@ class _Annealing:
         self.objectives = tuple(run.value for run in first)
         self.runs, self.stopped = first, first[-1].interrupted
         rows = self.matching.rows
-        log_probs = class_log_probs(self.landscape.posterior(self.run.x), rows)
+        posterior = self.landscape.posterior(self.run.x)
+        log_probs = class_log_probs(posterior, rows, self.matching.known)
         self.matching.codes = transport.ranked(log_probs, transport.class_counts(len(rows), gamma))
 
     def anneal(self, weights: Sequence[float], max_rounds: int) -> None:
@@ -265,7 +265,7 @@ def _anneal(
         run = maximise(landscape, run.x, max_evaluations, show)  # line 6
         runs.append(run)
         posterior = landscape.posterior(run.x)
-        log_probs = class_log_probs(posterior, matching.rows)
+        log_probs = class_log_probs(posterior, matching.rows, matching.known)
         if run.interrupted:
             break
         codes, switches = transport.switch(log_probs, matching.codes)  # line 7
@@ -287,18 +287,17 @@ def _anneal(
     return step, runs
 
 
-def class_log_probs(posterior: Posterior, rows: np.ndarray) -> np.ndarray:
-    """Return the log probability of every class at new rows [SSGPOR, eq. 5], shape (m, r)."""
-    return posterior.likelihood.log_probabilities(*posterior.latent(rows))
-
-
-def class_proportions(labels: Labels, proportions=None) -> np.ndarray:
+def class_proportions(
+    labels: Labels, proportions=None, weights: np.ndarray | None = None
+) -> np.ndarray:
     """Return class proportions γ with sum one: those given, checked, or those of the labels.
 
     Parameters
     ----------
     labels : Labels
     proportions : array_like, shape (r,), optional
+    weights : ndarray, optional
+        How many rows each labelled row stands for.
 
     Examples
     --------
@@ -314,7 +313,8 @@ def class_proportions(labels: Labels, proportions=None) -> np.ndarray:
                 f"no row is labelled {absent[0]!r}, so that its proportion is taken to be zero and no unlabelled row "
                 "gets that label: pass proportions= to give it a share",
             )
-        return labels.counts / labels.counts.sum()
+        counts = np.bincount(labels.codes[labels.observed], weights, labels.n_classes)
+        return counts / counts.sum()
     gamma = checks.finite_array("proportions", proportions, ndim=1)
     listing = ", ".join(names)
     if gamma.size != labels.n_classes:

@@ -6,6 +6,8 @@ from typing import Self
 import numpy as np
 
 from pmordinal.engines.objectives import OBJECTIVES
+from pmordinal.likelihood import Rows
+from pmordinal.likelihood.rows import ALIKE
 from pmordinal.linalg.threads import blas_threads
 from pmordinal.model.memory import Found
 from pmordinal.model.problem import Problem
@@ -20,20 +22,25 @@ class Matching:
     ----------
     rows : ndarray, shape (m, d)
     codes : ndarray of int, shape (m,)
+    known : Rows
+        Known shifts of the rows.
     weight : float
         λ; the rows have no effect if it is zero.
     """
 
     rows: np.ndarray
     codes: np.ndarray
+    known: Rows = ALIKE
     weight: float = 0.0
 
     def term(self, posterior: Posterior) -> tuple[float, Gradient]:
         """Return λ (n_l/n_u) Σ log p(q_i | x_i) [SSGPOR, eqs. 5 and 7], and its exact gradient."""
-        likelihood = posterior.likelihood
+        likelihood = posterior.likelihood.at_new(self.known)
         mean, var, pullback = posterior.latent_with_pullback(self.rows)
         terms = likelihood.tilted(self.codes, mean, var)
-        scale = self.weight * posterior.y.size / len(self.rows)
+        weights = posterior.likelihood.weights
+        n_labels = posterior.y.size if weights is None else weights.sum()
+        scale = self.weight * n_labels / len(self.rows)
         by_var = 0.5 * (terms.d1**2 - terms.curvature)
         moved = pullback(scale * terms.d1, scale * by_var)
         direct = Gradient(
@@ -42,6 +49,11 @@ class Matching:
             scale * float(terms.log_noise[0].sum()),
         )
         return scale * float(terms.value.sum()), direct + moved
+
+
+def class_log_probs(posterior: Posterior, rows: np.ndarray, known: Rows = ALIKE) -> np.ndarray:
+    """Return the log probability of every class at new rows [SSGPOR, eq. 5], shape (m, r)."""
+    return posterior.likelihood.at_new(known).log_probabilities(*posterior.latent(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +68,8 @@ class MatchedProblem(Problem):
         known = {f.name: getattr(problem, f.name) for f in fields(Problem)}
         known |= {"is_optimised": True, "found": Found()}
         codes = np.zeros(len(problem.unlabeled), dtype=np.int64)
-        return cls(**known, matching=Matching(problem.unlabeled, codes))
+        shift = problem.features.shift(problem.unlabeled)
+        return cls(**known, matching=Matching(problem.unlabeled, codes, Rows(shift=shift)))
 
     def loosened(self) -> Self:
         """Return the problem unchanged: predictions need exact sites, unlike the evidence."""
