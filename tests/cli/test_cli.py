@@ -277,6 +277,7 @@ def test_names_of_files_in_another_encoding(folder, tmp_path, capsys):
     assert out.exists()
 
 
+@pytest.mark.slow
 def test_terminals_without_the_letters(folder, tmp_path):
     (tmp_path / "new.csv").write_text("age,clinic,note\n40,east,größer\n", encoding="utf-8")
     script = "import sys; from pmordinal.cli import main; sys.exit(main(sys.argv[1:]))"

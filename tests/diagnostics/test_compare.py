@@ -134,6 +134,7 @@ def test_chains_are_judged(fits):
         assert row["ess"] > 100 if converged else row["r_hat"] > 1.5
 
 
+@pytest.mark.slow
 def test_engines_against_the_exact_posterior():
     data = pmo.datasets.wine()
     X, y = data[["temperature", "contact"]], data["rating"]

@@ -37,7 +37,7 @@ def test_grids_of_any_table(data):
         assert np.all(table["level"] <= 1.0)
 
 
-@examples(60, 1500, st.data())
+@examples(30, 1500, st.data())
 def test_scores_of_anything(data):
     n = data.draw(ROWS)
     y, categories = data.draw(s.labels(n))
@@ -59,7 +59,7 @@ def test_scores_of_anything(data):
         assert_finite(result)
 
 
-@examples(60, 1500, st.data())
+@examples(30, 1500, st.data())
 def test_predictions_for_any_rows(data):
     n = data.draw(ROWS)
     rows = data.draw(s.tables(n))
@@ -71,7 +71,7 @@ def test_predictions_for_any_rows(data):
         assert_finite(result["mean"], result["sd"])
 
 
-@examples(60, 1500, st.data())
+@examples(30, 1500, st.data())
 def test_labels_come_back(data):
     n = data.draw(ROWS)
     y, categories = data.draw(s.labels(n))

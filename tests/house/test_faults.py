@@ -124,6 +124,7 @@ def test_half_an_estimator_is_no_estimator(interrupt):
         modl.RankRegressor("nb").fit(np.column_stack(list(TABLE.values())), TARGET)
 
 
+@pytest.mark.slow
 def test_elimination_keeps_the_sets_that_are_done(interrupt, rng):
     Z = rng.normal(size=(12, 2))
     y = (Z[:, 0] > 0).astype(int)

@@ -22,6 +22,7 @@ def assert_uniform(ranks, most):
         assert stats.chisquare(counts, expected).pvalue > 1e-4, counts
 
 
+@pytest.mark.slow
 def test_ranks_of_exact_draws_are_uniform():
     """The latent function, hyperparameters known: accept–reject."""
     rng = np.random.default_rng(2)

@@ -83,6 +83,7 @@ def test_chains_over_grids_whatever_the_number_of_jobs():
     assert alone.attrs["seed"] == 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["laplace", "ep"])
 def test_threads_of_blas(engine):
     """Above 400 rows BLAS uses the threads it may: sums in another order, results the same to 1e-10."""

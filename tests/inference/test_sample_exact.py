@@ -35,6 +35,7 @@ def truth_on_a_grid(m=100):
     return grid, p / p.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("proposals", [2, pytest.param(50, marks=pytest.mark.slow)])
 def test_the_posterior_of_the_noise_is_that_of_a_grid(proposals):
     """For any number of proposals: with two the evidence is a rough estimate, and the answer still exact."""

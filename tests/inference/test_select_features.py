@@ -42,6 +42,7 @@ def test_relevance_needs_ard(data):
         fit.relevance()
 
 
+@pytest.mark.slow
 def test_elimination_keeps_what_matters(data):
     X, y = data
     table = pmo.select_features(X, y, engine="laplace", progressbar=False)

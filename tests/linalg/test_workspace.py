@@ -55,7 +55,9 @@ def test_copies_have_memory_of_their_own(copied):
 
 
 @pytest.mark.parametrize("engine", ["ep", "laplace", "plsor"])
-@pytest.mark.parametrize("cov", [pm.gp.cov.ExpQuad, pm.gp.cov.Matern32])
+@pytest.mark.parametrize(
+    "cov", [pm.gp.cov.ExpQuad, pytest.param(pm.gp.cov.Matern32, marks=pytest.mark.slow)]
+)
 def test_evaluations_do_not_see_what_the_last_one_left(engine, cov, rng):
     """Value and gradient are those of a model that has been nowhere before, to the engine's tolerance."""
     X = rng.normal(size=(150, 2))

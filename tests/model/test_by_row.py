@@ -71,6 +71,7 @@ def test_gradient_of_the_whole_model(survey, engine):
     assert function(x)[1] @ direction == pytest.approx((up - down) / (2 * h), rel=2e-4, abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["ep", "laplace", "plsor", "sparse"])
 def test_all_fits_find_the_severe_and_the_noisy(survey, engine):
     X, y = survey
@@ -147,7 +148,9 @@ def test_one_group_is_none(survey):
     assert a == pytest.approx(b, abs=1e-9)
 
 
-@pytest.mark.parametrize("engine", ["ep", "laplace", "plsor"])
+@pytest.mark.parametrize(
+    "engine", ["ep", *(pytest.param(name, marks=pytest.mark.slow) for name in ("laplace", "plsor"))]
+)
 def test_weights_are_repeated_rows(counted, engine):
     X, y, X_again, y_again, w = counted
     engine = {"ep": pmo.EP(tol=1e-12), "laplace": pmo.Laplace(tol=1e-12)}.get(engine, engine)

@@ -39,6 +39,7 @@ def cases(rng):
     return eta, lower, upper, 10 ** rng.uniform(-1, 1, n)
 
 
+@pytest.mark.slow
 def test_jax_is_not_imported_without_need():
     code = (
         "import sys, pmordinal.model.factories, pmordinal.model.marginal, pmordinal.model.latent.factory; "

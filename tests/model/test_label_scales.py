@@ -54,6 +54,7 @@ def test_draws_are_independent_and_lognormal():
     assert abs(np.corrcoef(draws)[0, 1]) < 0.08  # five standard errors
 
 
+@pytest.mark.slow
 def test_density_is_that_of_two_separate_variables(data):
     """In the unconstrained space too, so that a fit finds the same optimum."""
     X, y = data
@@ -113,6 +114,7 @@ def test_trees_of_fits_have_all_that_the_model_samples(data):
     np.testing.assert_allclose(found, tree["posterior"]["noise"])
 
 
+@pytest.mark.slow
 def test_starts(data):
     model = pmo.gp_model(*data, engine="plsor")
     options = {"optimize": False, "progressbar": False}
@@ -127,6 +129,7 @@ def test_starts(data):
         pmo.fit(model, start={"noise": [1.0, 2.0]}, **options)
 
 
+@pytest.mark.slow
 def test_names_that_are_taken_and_models_with_a_name(data):
     with pm.Model(coords={"scale": ["a", "b", "c"]}):
         pmo.gp_model(*data, engine="plsor", lengthscale=pm.HalfNormal("ls", dims="scale")[0])

@@ -80,6 +80,7 @@ def test_dlogp(link, table):
     assert_dlogp(pmo.latent_model(X, y, ard=True, link=link))
 
 
+@pytest.mark.slow
 def test_dlogp_of_other_covariances(table):
     X, y = table
     with pm.Model() as model:
@@ -116,6 +117,7 @@ def test_coordinates_have_the_stated_density(table, rng):
     np.testing.assert_allclose(f, root[whitening.inverse], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_integral_over_the_coordinates_is_the_evidence():
     """∫ p(y, v) dv is the rectangle probability that SciPy knows."""
     x, y, s = np.array([[0.0], [0.8]]), [0, 1], 0.5
@@ -133,6 +135,7 @@ def test_integral_over_the_coordinates_is_the_evidence():
     assert total == pytest.approx(truth, rel=1e-6)  # the trapezium rule converges at once
 
 
+@pytest.mark.slow
 def test_prior_draws_have_the_covariance(table):
     X, y = table
     model = pmo.latent_model(X, y, **FIXED)
@@ -181,6 +184,7 @@ def test_unusable_parameters_have_zero_density(table):
     assert not np.isfinite(model.compile_logp(mode=PYTHON)(point))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ls", [0.3, 1.0])
 def test_hsgp_has_nearly_the_covariance(ls):
     x = np.linspace(-1.0, 1.0, 12)[:, None]

@@ -271,6 +271,7 @@ def test_copies_of_a_problem_have_found_nothing(problem, rng):
     assert problem.found.solutions(problem.y).starts.last is not None
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_chain(rng):
     """Also from a model that has been sampled before: what it has learned is forgotten."""
     X = rng.normal(size=(25, 1))

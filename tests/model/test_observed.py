@@ -22,7 +22,10 @@ def draws_of(point, count=20):
     return az.from_dict({"posterior": values})
 
 
-@pytest.mark.parametrize("engine", ["ep", "laplace", "plsor", "sparse"])
+@pytest.mark.parametrize(
+    "engine",
+    ["ep", "laplace", *(pytest.param(e, marks=pytest.mark.slow) for e in ("plsor", "sparse"))],
+)
 def test_a_fit_has_the_labels_that_were_observed(engine):
     """pm.observe replaces the labels: hyperparameters, posterior and predictions are those of a new model."""
     replaced = pmo.fit(

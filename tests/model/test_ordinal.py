@@ -152,6 +152,7 @@ def test_gradients_in_a_model_equal_differences(link, rng):
         assert g == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-6, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_sampling_and_predictive_draws_in_the_default_back_end(rng):
     x = rng.normal(size=60)
     truth = pmo.Ordinal.dist(1.5 * x, B, link="logit")

@@ -67,6 +67,7 @@ def test_loo_of_one_predictor_is_the_count_without_the_row(trees, data):
     assert np.abs(found.elpd_i.to_numpy() - closed).mean() < 0.02
 
 
+@pytest.mark.slow
 def test_compare_ranks_all_kinds(trees):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

@@ -99,6 +99,7 @@ def test_tree_contract(data):
     assert az.summary(tree, var_names=["noise"]).loc["noise", "ess_bulk"] > 50
 
 
+@pytest.mark.slow
 def test_densities_recover_the_marginal_likelihood(round_fit):
     """E_q p(y, f, θ)/q(f, θ) is p(y); the one-dimensional integral over θ of the engine's evidence is too."""
     tree = round_fit.to_datatree(draws=1000, hyper="gaussian", seed=2)
@@ -112,6 +113,7 @@ def test_densities_recover_the_marginal_likelihood(round_fit):
     assert abs(estimate - truth) < 0.3 + 5 * error  # 0.3: Laplace's own error for f
 
 
+@pytest.mark.slow
 def test_k_hat_judges(round_fit):
     good = round_fit.to_datatree(draws=800, hyper="gaussian", seed=3)
     assert good.attrs["pareto_k"] < 0.7
@@ -123,6 +125,7 @@ def test_k_hat_judges(round_fit):
     assert bad.attrs["pareto_k"] > 0.7
 
 
+@pytest.mark.slow
 def test_agrees_with_the_density_on_a_grid(round_fit):
     surface, x = round_fit.optimum
     grid = x[0] + np.linspace(-2.5, 2.5, 101)

@@ -67,6 +67,7 @@ def test_draws_have_the_posterior_moments(fit):
     assert np.abs((np.cov(f.T) - A) / np.outer(scale, scale)).max() < 0.05
 
 
+@pytest.mark.slow
 def test_log_densities_recover_the_evidence(fit):
     """E_q exp(log_p − log_q) is the evidence: a slip of a normaliser moves it by tens of nats."""
     draws = fit.posterior.draw(20_000, np.random.default_rng(6))

@@ -291,6 +291,7 @@ def test_declared_levels_go_through_splits(numbers):
     assert np.isfinite(cross_val_score(OrdinalGPClassifier("laplace"), X, labels, cv=2)).all()
 
 
+@pytest.mark.slow
 def test_pipeline_and_search(numbers):
     X, y = numbers
     pipe = make_pipeline(StandardScaler(), OrdinalGPClassifier("laplace"))
