@@ -190,7 +190,7 @@ def _run_modl(task: Task, folder: Path) -> list[dict[str, Any]]:
 
     _, kind, *paper = task.method.split("-")
     options: dict[str, Any] = {"smoothing": "paper", "selection": "paper"} if paper else {}
-    # "?" counts as a label, as in the paper
+    # "?" counts as a label; the paper's levels of workclass and occupation are those without such rows
     frame = tables.read(folder / MODL_FILES[task.set], labels=tables.MISSING)
     y = frame.pop("y").to_numpy()
     X = frame.drop(columns="part", errors="ignore")

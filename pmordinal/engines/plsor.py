@@ -6,8 +6,7 @@ parameters are chosen by the leave-one-out predictive probability.
 
 The latent function is in label units, counted from the middle class. The covariance is that of the
 noisy labels, K + σ_n² I, a ``pm.gp.cov.WhiteNoise`` term included; the paper's α and β_j are
-1/noise and −b_j/noise (its thresholds enter with the sign of α), so that Φ((b_j − μ)/√(noise² +
-σ²)) is its eq. 9.
+−1/noise and b_j/noise, so that Φ((b_j − μ)/√(noise² + σ²)) is its eq. 9.
 
 A row of weight w stands for w labels that were measured there, each with its own white noise: their average has the
 variance σ_n²/w, and C is K + diag(σ_n²/w).

@@ -32,8 +32,10 @@ def fit(
     objective : str, optional
         The engine's objective to maximise, instead of the model's own.
     starts : int
-        Starting points. The first is the papers' (noise 1, κ = 1/d, b_1 = −1, Δ = 2/r); the others
-        are scattered around it, and the best optimum wins.
+        Starting points. The first is that of [CG2005] (noise 1, κ = 1/d, b_1 = −1, Δ = 2/r) or, for
+        ``engine="plsor"``, one in label units: the amplitude is the labels' spread, half of its square is
+        white noise, the thresholds lie halfway between labels, and the noise is 0.5. The others are
+        scattered around it, and the best optimum wins.
     progressbar : bool
         Show the progress.
     priors : bool

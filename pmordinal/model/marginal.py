@@ -182,7 +182,8 @@ class MarginalOrdinal:
             link=self.link,
             unlabeled=design.unlabeled,
             by_row=known,
-            scale_is_free=_scale_is_free(kernel, thresholds, noise),
+            scale_is_free=_scale_is_free(kernel, thresholds, noise)
+            and not self.engine.in_label_units,  # labels as numbers have a scale
             start=begin | (start or {}),
             terms=terms,
         )

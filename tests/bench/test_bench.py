@@ -12,10 +12,11 @@ import pytest
 from pmordinal.bench import published, result_tables, suites
 from pmordinal.bench import run as bench_run
 from pmordinal.bench.base import FIELDS, Clock, Prediction, Split, Task, result
-from pmordinal.bench.methods import lines, method
+from pmordinal.bench.methods import SEMISUPERVISED, lines, method
 from pmordinal.bench.suites import SUITES
 from pmordinal.cli import main
 from pmordinal.diagnostics.scoring import rank_methods
+from pmordinal.engines import ENGINES
 
 DATA = Path(os.environ.get("PMORDINAL_DATA", Path(__file__).parents[3] / "shared" / "data"))
 GPOR = SUITES["gpor"]
@@ -372,6 +373,17 @@ def test_methods_predict(name):
         np.testing.assert_allclose(p.probs.sum(1), 1.0, atol=1e-6)
         assert np.mean(p.probs.argmax(1) == truth) > 0.5
         assert p.clock.seconds > 0 and p.clock.cpu > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*(f"{engine}-flat" for engine in ENGINES), *SEMISUPERVISED[-2:]])
+def test_methods_without_priors_predict(name):
+    """Every engine's, and the semi-supervised ones; the optimum itself may be a flat limit."""
+    split, truth = small_split()
+    for p in method(name)(split):
+        assert p.probs.shape == (12, 3)
+        np.testing.assert_allclose(p.probs.sum(1), 1.0, atol=1e-6)
+        assert np.mean(p.probs.argmax(1) == truth) > 0.5
 
 
 def test_regression_rounds_its_mean_by_the_median_class():

@@ -159,6 +159,35 @@ def test_each_inclusion_is_the_best_of_the_working_set(link):
     assert -value / (n - s) == pytest.approx(nlps[-1], abs=1e-9)
 
 
+@each_link
+def test_rows_may_be_compared_by_some_of_the_others(link, monkeypatch):
+    """The NLP of a step is that of the rows scored, by the dense filter; mean and variance are those of all rows."""
+    task = Task(n=30, link=link, white=0.1)
+    scored, scores = [], Greedy._scores
+    monkeypatch.setattr(Greedy, "_scores", lambda *given: scored.append(given) or scores(*given))
+    greedy = Greedy(*task.args, 4)
+    nlps = [nlp for _, nlp in greedy.grow(5, np.random.default_rng(0), 12)]
+    for step, (nlp, (_, J, _, rows, *_)) in enumerate(zip(nlps, scored, strict=True)):
+        u = greedy.basis[: step + 1]
+        assert 12 <= rows.size <= 17 and set(J) <= set(rows) and not set(u[:-1]) & set(rows)
+        mean, A = dense_filter(task.gram.matrix, task.y, task.likelihood, u)
+        left = np.setdiff1d(rows, u)
+        log_prob = task.likelihood.tilted(task.y[left], mean[left], np.diag(A)[left]).value
+        assert nlp == pytest.approx(-log_prob.mean(), abs=1e-9)
+    assert len({rows.tobytes() for _, _, _, rows, *_ in scored}) == 4  # other rows in each step
+    np.testing.assert_allclose(greedy.mean, mean, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(greedy.var, np.diag(A), rtol=1e-7)
+
+
+def test_few_rows_are_compared_by_all_others():
+    task = Task(n=30)
+    all_rows = [
+        pmo.SparseADF(n_basis=5, working_set=5, compared=k).select(*task.args).basis
+        for k in (4000, None, 25)
+    ]
+    assert all_rows[0] == all_rows[1] == all_rows[2]
+
+
 def test_full_refreshed_basis_is_expectation_propagation():
     """With many sweeps over nearly all rows the sites are those of EP on these rows."""
     task = Task(n=21, white=0.0, noise=0.8)
@@ -420,6 +449,7 @@ def test_model_log_density_holds_the_first_basis_fixed():
         ({"n_basis": 0}, "n_basis must be an integer of at least 1"),
         ({"n_basis": 1.5}, "n_basis as a share must be between 0 and 1"),
         ({"working_set": 0}, "working_set"),
+        ({"compared": 0}, "compared"),
         ({"refresh": -1}, "refresh"),
         ({"rounds": 0}, "rounds"),
         ({"basis": [1, 1]}, "none twice"),

@@ -113,6 +113,17 @@ def test_two_classes_are_switched_to_the_optimum(seed):
     np.testing.assert_allclose(transport.total_log_prob(log_probs, codes), best, rtol=1e-12)
 
 
+@pytest.mark.parametrize("counts", [[5, 0, 5], [0, 4, 0, 0, 6], [7, 0, 0, 3, 0]])
+def test_an_empty_class_does_not_stop_switching(rng, counts):
+    log_probs = np.log(rng.dirichlet(np.ones(len(counts)), size=10))
+    counts = np.array(counts)
+    start = rng.permutation(np.repeat(np.arange(counts.size), counts))
+    codes, _ = transport.switch(log_probs, start)
+    best = transport.total_log_prob(log_probs, transport.optimal(log_probs, counts))
+    np.testing.assert_allclose(transport.total_log_prob(log_probs, codes), best, rtol=1e-12)
+    np.testing.assert_array_equal(np.bincount(codes, minlength=counts.size), counts)
+
+
 def test_no_pair_of_consecutive_classes_is_left_to_switch(rng):
     log_probs = np.log(rng.dirichlet(np.ones(4), size=40))  # no order at all: the hard case
     start = rng.permutation(np.repeat(np.arange(4), 10))

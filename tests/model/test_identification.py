@@ -54,6 +54,30 @@ def test_one_fixed_is_enough(options):
     assert np.isfinite(landscape.gradient(start)).all() and landscape.log_prior(start) == 0.0
 
 
+def test_labels_as_numbers_have_a_scale():
+    """So regression on the labels can be fitted without priors, as published."""
+    model = pmo.gp_model(X, Y, cov_func="expquad", engine="plsor")
+    found = pmo.fit(model, priors=False, progressbar=False)
+    assert found.status.converged
+    loo = [
+        Landscape(
+            pmo.gp_model(
+                X,
+                Y,
+                cov_func="expquad",
+                engine="plsor",
+                lengthscale=0.7,
+                amplitude=0.8 * scale,
+                noise_fraction=0.3,
+                noise=0.3 * scale,
+                thresholds=[-0.5 * scale, 0.5 * scale],
+            )
+        ).value_and_gradient(np.zeros(0))[0]
+        for scale in (0.25, 1.0, 4.0)
+    ]
+    assert loo[1] > max(loo[0], loo[2]) + 1.0
+
+
 def test_the_scale_direction_really_is_flat():
     """Multiplying amplitude, noise and thresholds together leaves the evidence as it is."""
     small = pmo.gp_model(X, Y, lengthscale=0.7, amplitude=1.0, noise=0.4, thresholds=[-0.5, 0.6])

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import rich
 
-from pmordinal.modl import fit_grid, fit_grids, rank_predictors
+from pmordinal.modl import RankRegressor, fit_grid, fit_grids, rank_predictors
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +54,18 @@ def test_kinds_of_tables_agree(table):
     assert found["x2"].cost == pytest.approx(expected["strong"])
 
 
-def test_back_ends_agree(table):
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+def test_results_are_the_same_whatever_the_back_end_and_the_workers(table, backend):
     frame, y = table
     expected = rank_predictors(frame, y, n_jobs=1, progressbar=False)
-    pd.testing.assert_frame_equal(rank_predictors(frame, y, n_jobs=2, progressbar=False), expected)
+    model = RankRegressor("averaged").fit(frame, y)
+    for workers in (1, 2):
+        with joblib.parallel_config(backend=backend, n_jobs=workers):
+            found = rank_predictors(frame, y, n_jobs=None, progressbar=False)
+            other = RankRegressor("averaged").fit(frame, y)
+        pd.testing.assert_frame_equal(found, expected, check_exact=True)
+        assert other.weights_ == model.weights_
+        np.testing.assert_array_equal(other.rank_cdf(frame), model.rank_cdf(frame))
 
 
 @pytest.mark.slow
@@ -70,9 +78,11 @@ def test_predictors_spread_over_a_dask_cluster(table):
         before = set(client.run(lambda: __import__("os").getpid()).values())
         with joblib.parallel_config(backend="dask", wait_for_workers_timeout=60):
             found = rank_predictors(frame, y, progressbar=False)
+            model = RankRegressor("averaged").fit(frame, y)
         done = client.run(lambda dask_worker: dask_worker.state.executed_count)
     assert len(before) == 2 and sum(done.values()) >= 1  # the work was done on the workers
-    pd.testing.assert_frame_equal(found, expected)
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    assert model.weights_ == RankRegressor("averaged").fit(frame, y).weights_
 
 
 def test_progress_bar_runs(table, capsys, monkeypatch, request):

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -120,9 +121,9 @@ def test_every_visited_subset_has_its_cost(searched):
     for _ in range(5):
         search.run(rng.permutation(len(arguments[0])))
     assert len(search.visited) > 5
-    for key, cost in search.visited.items():
-        mask = tuple(np.frombuffer(key, dtype=bool).tolist())
-        assert cost == pytest.approx(costs[mask], rel=1e-10)
+    for masks, found in search.subsets():
+        for mask, cost in zip(masks.tolist(), found, strict=True):
+            assert cost == pytest.approx(costs[tuple(mask)], rel=1e-10)
 
 
 def test_search_finds_the_best_of_all_subsets(searched):
@@ -131,6 +132,21 @@ def test_search_finds_the_best_of_all_subsets(searched):
     assert found.cost == pytest.approx(min(costs.values()), rel=1e-12)
     assert ((found.weights >= 0) & (found.weights <= 1)).all()
     assert found.weights[found.best].min() >= found.weights[~found.best].max(initial=0.0) - 0.3
+
+
+def test_many_predictors_need_little_memory(problem):
+    """A matrix of all visited subsets takes twice as much here."""
+    made, segment, segments = candidates_of(problem, joint=True)
+    many, rng = made * 60, np.random.default_rng(0)
+    select(made, segment, segments.widths, n_predictors=6, rng=rng)  # compiles
+    tracemalloc.start()
+    try:
+        found = select(many, segment, segments.widths, n_predictors=len(many), rng=rng)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.visited > 4000 and 0.0 < found.weights.max() <= 1.0
+    assert peak < 8e6
 
 
 def test_duplicated_predictor_is_not_selected_twice():

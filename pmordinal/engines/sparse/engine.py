@@ -182,6 +182,9 @@ class SparseADF(Engine):
         Number s of basis rows, or their share of all rows. By default a fifth of the rows, at most 200.
     working_set : int
         Number of random rows that are tried for each new basis row.
+    compared : int or None
+        Number of random rows outside the basis by which each of these steps compares the rows tried, if there are more;
+        None for all of them. The hyperparameters are always chosen by all rows outside.
     seed : int
         Seed of the working sets.
     refresh : int
@@ -212,6 +215,7 @@ class SparseADF(Engine):
     refresh: int = 0
     rounds: int = 10
     basis: tuple[int, ...] | None = None
+    compared: int | None = 4000
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -221,6 +225,8 @@ class SparseADF(Engine):
         elif self.n_basis is not None:
             checks.integer("n_basis", self.n_basis, minimum=1)
         checks.integer("working_set", self.working_set, minimum=1)
+        if self.compared is not None:
+            checks.integer("compared", self.compared, minimum=1)
         checks.integer("refresh", self.refresh, minimum=0)
         checks.integer("rounds", self.rounds, minimum=1)
         if self.basis is not None:
@@ -270,7 +276,7 @@ class SparseADF(Engine):
             return self
         greedy = Greedy(gram, y, likelihood, self.size(y.size))
         rng = np.random.default_rng([self.seed, turn])
-        for count, nlp in greedy.grow(self.working_set, rng):
+        for count, nlp in greedy.grow(self.working_set, rng, self.compared):
             if report is not None:
                 report(f"basis {count} of {greedy.s}, NLP {nlp:.4f}")
         return replace(self, basis=tuple(greedy.basis.tolist()))

@@ -5,6 +5,8 @@ a transportation problem [SSGPOR, eq. 8]. The paper starts from a ranked greedy 
 pairs of labels between consecutive classes; `optimal` solves the same problem exactly.
 """
 
+from itertools import pairwise
+
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
@@ -79,7 +81,8 @@ def switch(
 
     In two consecutive classes, the rows that lose least (or gain most) by changing their class are paired
     and switched while a pair gains. This is repeated over all consecutive classes until nothing is switched
-    [SSGPOR, eq. 8]. Each pair of classes costs one sort. The class counts do not change.
+    [SSGPOR, eq. 8]. Classes without a row are passed over, so that they do not part those on either side. Each pair
+    of classes costs one sort. The class counts do not change.
 
     Parameters
     ----------
@@ -106,18 +109,18 @@ def switch(
     total = 0
     for _ in range(max_sweeps):
         before = total
-        for j in range(log_probs.shape[1] - 1):
-            gain = log_probs[:, j + 1] - log_probs[:, j]  # of moving a row to the next class
-            low, high = np.flatnonzero(codes == j), np.flatnonzero(codes == j + 1)
+        for j, above in pairwise(np.unique(codes)):
+            gain = log_probs[:, above] - log_probs[:, j]  # of moving a row to the next class
+            low, high = np.flatnonzero(codes == j), np.flatnonzero(codes == above)
             up = low[np.argsort(-gain[low], kind="stable")]
             down = high[np.argsort(gain[high], kind="stable")]
             m = min(up.size, down.size)
             up, down = up[:m], down[:m]
-            size = np.abs(log_probs[up, j]) + np.abs(log_probs[down, j + 1])
+            size = np.abs(log_probs[up, j]) + np.abs(log_probs[down, above])
             # a gain of rounding size could switch labels back and forth for ever
             better = gain[up] - gain[down] > 1e-12 * (1.0 + size)
             k = m if better.all() else int(np.argmin(better))
-            codes[up[:k]], codes[down[:k]] = j + 1, j
+            codes[up[:k]], codes[down[:k]] = above, j
             total += k
         if total == before:
             break

@@ -9,7 +9,9 @@ subset and grids: the cost includes the prior of each selected partition, and ea
 itself (which integrates the cell probabilities out). ``joint=False`` is the paper's method.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import batched
 from math import ceil, log, log2
 
 import numpy as np
@@ -47,8 +49,10 @@ class Candidate:
         Rank densities of its parts on the segments.
     part : ndarray of int64, shape (n,)
         Row of `table` for each training instance.
-    interval : ndarray of int64, shape (S,)
-        Its target interval on each segment.
+    first : ndarray of int64, shape (J + 1,)
+        First segment of each of its target intervals, and S.
+    home : ndarray of int64, shape (n,)
+        Its target interval at the rank of each training instance.
     own : ndarray, shape (n,)
         Factor on the density in the instance's own cell that takes the instance out of the counts,
         (N_ij − 1 + a) / (N_ij + a); 1 to score with the instance counted.
@@ -58,7 +62,8 @@ class Candidate:
 
     table: np.ndarray
     part: np.ndarray
-    interval: np.ndarray
+    first: np.ndarray
+    home: np.ndarray
     own: np.ndarray
     prior: float
 
@@ -70,7 +75,8 @@ class Candidate:
         """Return the candidate of a grid; `joint` includes the prior of its partition and leaves instances out."""
         middle = 0.5 * (segments.edges[:-1] + segments.edges[1:])
         interval = np.searchsorted(grid.y_ranks, middle, side="right")
-        count = grid.counts[part, interval[segment]]
+        home = interval[segment]
+        count = grid.counts[part, home]
         own = (count - 1 + smoothing) / (count + smoothing) if joint else np.ones(len(part))
         n_values = None if grid.groups is None else sum(map(len, grid.groups))
         if n_values is not None and grid.missing_part is not None:
@@ -78,46 +84,66 @@ class Candidate:
         prior = (
             size_prior(grid.n, n_values) + part_prior(grid.n, grid.I, n_values) if joint else 0.0
         )
-        return cls(segments.density_table(grid, smoothing), part, interval, own, float(prior))
+        first = np.searchsorted(interval, np.arange(grid.J + 1))
+        table = segments.density_table(grid, smoothing)
+        return cls(table, part, first, home, own, float(prior))
 
 
 @njit(cache=True, nogil=True)
-def change_density(density, segment, widths, table, part, interval, own, sign, keep):
-    """Add or remove a predictor's densities; return Σ_n log density at each instance's own rank.
+def score_change(mass, own_density, home, table, part, first, own, sign):
+    """Return Σ_n log density at each instance's own rank, if a predictor is added or removed.
+
+    The predictor's density is constant on each of its own target intervals, so that the masses of these suffice.
 
     Parameters
     ----------
-    density : ndarray, shape (n, S)
-        Density of each row on each segment; overwritten by the changed one if `keep`.
-    segment : ndarray of int, shape (n,)
-        Segment of each row's target.
-    widths : ndarray, shape (S,)
-        Rank mass of the segments.
-    table, part, interval, own
+    mass : ndarray, shape (n, S + 1)
+        Mass of each row's density before each segment.
+    own_density : ndarray, shape (n,)
+        Density of each row at its own rank.
+    home : ndarray of int, shape (n,)
+        Target interval of each row.
+    table, part, first, own
         The fields of a `Candidate`.
     sign : int
         +1 to add the predictor, −1 to remove it.
-    keep : bool
-        Whether to store the result.
     """
     total = 0.0
+    for i in range(mass.shape[0]):
+        norm = 0.0
+        mine = own_density[i]
+        for j in range(first.shape[0] - 1):
+            factor = table[part[i], first[j]]
+            if j == home[i]:
+                factor *= own[i]
+            if sign < 0:
+                factor = 1.0 / factor
+            norm += factor * (mass[i, first[j + 1]] - mass[i, first[j]])
+            if j == home[i]:
+                mine *= factor
+        total += np.log(mine / norm)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def change_density(density, mass, home, widths, table, part, first, own, sign):
+    """Add or remove a predictor: overwrite each row's `density`, shape (n, S), and `mass`; see `score_change`."""
     n_segments = widths.shape[0]
-    changed = np.empty(n_segments)
     for i in range(density.shape[0]):
         norm = 0.0
-        row = part[i]
-        home = interval[segment[i]]
-        for s in range(n_segments):
-            factor = table[row, s]
-            if interval[s] == home:
+        for j in range(first.shape[0] - 1):
+            factor = table[part[i], first[j]]
+            if j == home[i]:
                 factor *= own[i]
-            changed[s] = density[i, s] * factor if sign > 0 else density[i, s] / factor
-            norm += widths[s] * changed[s]
-        total += np.log(changed[segment[i]] / norm)
-        if keep:
-            for s in range(n_segments):
-                density[i, s] = changed[s] / norm
-    return total
+            if sign < 0:
+                factor = 1.0 / factor
+            for s in range(first[j], first[j + 1]):
+                density[i, s] *= factor
+                norm += widths[s] * density[i, s]
+        mass[i, 0] = 0.0
+        for s in range(n_segments):
+            density[i, s] /= norm
+            mass[i, s + 1] = mass[i, s] + widths[s] * density[i, s]
 
 
 @dataclass(frozen=True)
@@ -151,45 +177,67 @@ class SubsetSearch:
     ) -> None:
         self.candidates, self.segment, self.widths, self.k = candidates, segment, widths, k
         self.n = len(segment)
+        self.priors = np.array([c.prior for c in candidates])
         self.visited: dict[bytes, float] = {}
         # the log scores of the rows add up to at most N log N
         self.tolerance = least_gain(ceil(self.n**0.5), self.n * log(self.n + 1), floor=1e-9)
 
     def cost(self, mask: np.ndarray, score: float) -> float:
         """Return −log p(subset) − log p(its partitions) − log p(ranks | subset)."""
-        prior = subset_prior(self.k, int(mask.sum()))
-        prior += sum(c.prior for c, chosen in zip(self.candidates, mask, strict=True) if chosen)
+        prior = subset_prior(self.k, int(mask.sum())) + float(self.priors[mask].sum())
         return prior - score + self.n * log(self.n)
+
+    def subsets(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the visited subsets as masks, some at a time, shape (some, K), with their costs."""
+        for some in batched(self.visited.items(), 1000):
+            packed = np.array([np.frombuffer(key, dtype=np.uint8) for key, _ in some])
+            masks = np.unpackbits(packed, axis=1, count=len(self.candidates)).astype(bool)
+            yield masks, np.array([cost for _, cost in some])
 
     def _restart(self) -> None:
         self.mask = np.zeros(len(self.candidates), dtype=bool)
         self.density = np.ones((self.n, len(self.widths)))
+        self.mass = np.tile(np.concatenate(([0.0], np.cumsum(self.widths))), (self.n, 1))
         self.now = self.cost(self.mask, 0.0)
-        self.visited[self.mask.tobytes()] = self.now
+        self.visited[self._key()] = self.now
 
-    def _change(self, k: int, sign: int, keep: bool) -> float:
+    def _key(self) -> bytes:
+        """Return the current subset, packed: there may be many of many predictors."""
+        return np.packbits(self.mask).tobytes()
+
+    def _score(self, k: int, sign: int) -> float:
         c = self.candidates[k]
-        step = 1 + BUDGET // (4 * len(self.widths))
+        own_density = self.density[np.arange(self.n), self.segment]
+        step = 1 + BUDGET // (4 * len(c.first))
         total = 0.0
         for i in range(0, self.n, step):
             at = slice(i, i + step)
-            total += change_density(
-                self.density[at], self.segment[at], self.widths, c.table, c.part[at], c.interval,
-                c.own[at], sign, keep,
+            total += score_change(
+                self.mass[at], own_density[at], c.home[at], c.table, c.part[at], c.first, c.own[at], sign
             )  # fmt: skip
         return total
+
+    def _change(self, k: int, sign: int) -> None:
+        c = self.candidates[k]
+        step = 1 + BUDGET // (4 * len(self.widths))
+        for i in range(0, self.n, step):
+            at = slice(i, i + step)
+            change_density(
+                self.density[at], self.mass[at], c.home[at], self.widths, c.table, c.part[at], c.first,
+                c.own[at], sign,
+            )  # fmt: skip
 
     def _try(self, k: int) -> bool:
         """Flip predictor k if that lowers the cost."""
         sign = -1 if self.mask[k] else 1
         self.mask[k] = not self.mask[k]
-        key = self.mask.tobytes()
+        key = self._key()
         if key not in self.visited:
-            self.visited[key] = self.cost(self.mask, self._change(k, sign, False))
+            self.visited[key] = self.cost(self.mask, self._score(k, sign))
         # each subset has one cost, kept in `visited`, so that the cost falls and the search ends
         if self.visited[key] < self.now - self.tolerance:
             self.now = self.visited[key]
-            self._change(k, sign, True)
+            self._change(k, sign)
             return True
         self.mask[k] = not self.mask[k]
         return False
@@ -251,7 +299,10 @@ def select(
             if now < cost:
                 best, cost = mask, now
             progress.advance(bar)
-    masks = np.array([np.frombuffer(key, dtype=bool) for key in search.visited])
-    rate = np.maximum(1.0 - np.array(list(search.visited.values())) / null, 0.0)
-    weights = rate @ masks / rate.sum() if rate.sum() > 0 else np.zeros(k)  # [B2007]
-    return Selection(best, cost, null, weights, len(masks))
+    weights, total = np.zeros(k), 0.0
+    for masks, costs in search.subsets():
+        rate = np.maximum(1.0 - costs / null, 0.0)
+        weights, total = weights + rate @ masks, total + rate.sum()
+    if total > 0:
+        weights = weights / total  # [B2007]
+    return Selection(best, cost, null, weights, len(search.visited))
