@@ -17,6 +17,7 @@ _HOME = {
     "OBJECTIVES": "engines.objectives",
     "EP": "engines",
     "Exact": "engines",
+    "Inducing": "engines",
     "Laplace": "engines",
     "PLSOR": "engines",
     "SparseADF": "engines",
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
         surrogate_residuals,
     )
     from pmordinal.diagnostics.scoring import compare_scores, rank_methods, scores
-    from pmordinal.engines import ENGINES, EP, PLSOR, Exact, Laplace, SparseADF
+    from pmordinal.engines import ENGINES, EP, PLSOR, Exact, Inducing, Laplace, SparseADF
     from pmordinal.engines.objectives import OBJECTIVES
     from pmordinal.errors import ConvergenceWarning, LabelOrderWarning
     from pmordinal.gram import LinearARD, Precomputed

@@ -3,8 +3,19 @@
 from pmordinal.engines.base import ENGINES, Engine, get_engine
 from pmordinal.engines.ep import EP
 from pmordinal.engines.exact import Exact
+from pmordinal.engines.inducing import Inducing
 from pmordinal.engines.laplace import Laplace
 from pmordinal.engines.plsor import PLSOR
 from pmordinal.engines.sparse import SparseADF
 
-__all__ = ["ENGINES", "EP", "PLSOR", "Engine", "Exact", "Laplace", "SparseADF", "get_engine"]
+__all__ = [
+    "ENGINES",
+    "EP",
+    "PLSOR",
+    "Engine",
+    "Exact",
+    "Inducing",
+    "Laplace",
+    "SparseADF",
+    "get_engine",
+]

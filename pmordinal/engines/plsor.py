@@ -36,10 +36,13 @@ class PLSORPosterior(Posterior):
 
     Attributes
     ----------
+    mean, precision : ndarray, shape (n,)
     label_factor : ndarray, shape (n, n)
         Lower Cholesky factor of C = K + σ_n² I.
     """
 
+    mean: np.ndarray = field(repr=False)
+    precision: np.ndarray = field(repr=False)
     label_factor: np.ndarray = field(repr=False)
 
     @classmethod

@@ -253,8 +253,13 @@ def _covariances(distances: np.ndarray) -> np.ndarray:
     return np.exp(distances * (-0.5 / RANGE**2))
 
 
-def _pack(start: Start) -> np.ndarray:
-    """Return a start as one vector: α, or cavity means and log variances if there are any."""
+def _pack(start: Start) -> np.ndarray | None:
+    """Return a start as one vector: α, or cavity means and log variances if there are any.
+
+    None for a state of inducing rows, which the next run carries over by itself.
+    """
+    if start.state is not None:
+        return None
     if start.cavity is None:
         return start.alpha
     return np.concatenate([start.cavity[0], np.log(start.cavity[1])])

@@ -59,10 +59,13 @@ class Start:
         Used by engines without cavities.
     cavity : tuple of two ndarrays, shape (n,), optional
         Cavity means and variances.
+    state : object, optional
+        What an engine with inducing rows has found, and for which parameters: O(m²) numbers.
     """
 
     alpha: np.ndarray
     cavity: tuple[np.ndarray, np.ndarray] | None = None
+    state: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +112,6 @@ class Posterior(ABC):
     likelihood : OrdinalLikelihood
     alpha : ndarray, shape (s,)
         E f* = k*ᵀ α.
-    mean : ndarray, shape (n,)
-        Posterior mean.
-    precision : ndarray, shape (s,)
-        Of the sites, the Gaussians that replace the likelihoods of the labels (see `sites`).
     log_evidence : float
     status : Status
     """
@@ -121,8 +120,6 @@ class Posterior(ABC):
     y: np.ndarray
     likelihood: OrdinalLikelihood
     alpha: np.ndarray
-    mean: np.ndarray
-    precision: np.ndarray
     log_evidence: float
     status: Status
 
@@ -130,6 +127,19 @@ class Posterior(ABC):
     @abstractmethod
     def restore(cls, support: np.ndarray, **fields: Any) -> Self:
         """Rebuild a posterior from the fields of this class, `extra` and `support`, as a file has them."""
+
+    @cached_property
+    def mean(self) -> np.ndarray:
+        """Posterior mean, shape (n,)."""
+        raise NotImplementedError
+
+    @cached_property
+    def precision(self) -> np.ndarray:
+        """Precisions of the sites, the Gaussians that replace the likelihoods of the labels; see `sites`.
+
+        Of shape (s,), or (n,) if there is a site for every label.
+        """
+        raise NotImplementedError
 
     @property
     @abstractmethod

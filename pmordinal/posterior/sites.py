@@ -33,10 +33,16 @@ class MeasuredPosterior(Posterior):
 
     Attributes
     ----------
+    mean : ndarray, shape (n,)
+        Posterior mean.
+    precision : ndarray, shape (s,)
+        Of the measurements.
     factor : ndarray, shape (s, s)
         Lower Cholesky factor of B.
     """
 
+    mean: np.ndarray = field(repr=False)
+    precision: np.ndarray = field(repr=False)
     factor: np.ndarray = field(repr=False)
 
     @classmethod

@@ -13,6 +13,7 @@ from pmordinal.data.rows import storable
 from pmordinal.results import stores
 
 if TYPE_CHECKING:
+    from pmordinal.posterior import Posterior
     from pmordinal.results.fit import OrdinalFit
 
 FORMAT = 3  # the newest, of fits with offsets
@@ -58,7 +59,7 @@ def save(fit: "OrdinalFit", path: str | Path) -> None:
             "support": ("basis", posterior.support),
             "alpha": ("basis", posterior.alpha),
             "mean": ("obs", posterior.mean),
-            "precision": ("basis", posterior.precision),
+            "precision": (_sites(posterior), posterior.precision),
             **{name: ("obs", values) for name, values in fit.by_row.arrays().items()},
         },
         coords={"obs": fit.index, "threshold": storable(fit.labels.threshold_names)},
@@ -74,6 +75,11 @@ def save(fit: "OrdinalFit", path: str | Path) -> None:
     }
     groups |= {f"/{name}": data for name, data in fit.further_groups().items()}
     stores.write(xr.DataTree.from_dict(groups), path)
+
+
+def _sites(posterior: "Posterior") -> str:
+    """Return the dimension of the sites: of the rows of `support`, or of all."""
+    return "basis" if posterior.precision.size == posterior.support.size else "obs"
 
 
 def _ragged(arrays: dict[str, np.ndarray]) -> xr.Dataset:

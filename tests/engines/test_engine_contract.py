@@ -13,6 +13,7 @@ from pmordinal.engines.objectives import OBJECTIVES
 from pmordinal.gram import Gram, lower
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.links import LINKS
+from pmordinal.posterior import MeasuredPosterior
 
 c = pm.gp.cov
 SYMMETRIC = ("probit", "logit")
@@ -142,16 +143,17 @@ def test_posterior_is_consistent(engine_name, link, rng):
     assert post.status.iterations >= 1
     K, W = post.gram.matrix, post.precision
     assert np.all(W >= 0)
-    B = np.eye(len(K)) + np.sqrt(W)[:, None] * K * np.sqrt(W)
-    L = np.tril(post.factor)
-    np.testing.assert_allclose(L @ L.T, B, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(post.mean, K @ post.alpha, rtol=1e-8, atol=1e-8)
+    if isinstance(post, MeasuredPosterior):
+        B = np.eye(len(K)) + np.sqrt(W)[:, None] * K * np.sqrt(W)
+        L = np.tril(post.factor)
+        np.testing.assert_allclose(L @ L.T, B, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(post.mean, K[:, post.support] @ post.alpha, rtol=1e-8, atol=1e-8)
     A = K - K @ np.linalg.solve(K + np.diag(1 / W), K)
     np.testing.assert_allclose(post.variance, np.diag(A), rtol=1e-7)
     mean, var = post.cavity
     np.testing.assert_allclose(1 / var, 1 / np.diag(A) - W, rtol=1e-6)
     # sites N(f; α/W + h, 1/W): removing one moves the mean by −var·α
-    site = post.mean + post.alpha / W
+    site = post.mean + np.linalg.solve(K, post.mean) / W
     np.testing.assert_allclose(
         mean, var * (post.mean / np.diag(A) - W * site), rtol=1e-6, atol=1e-7
     )
@@ -279,9 +281,10 @@ def test_quadrature_of_the_previous_test(link):
 def test_what_a_posterior_says_does_not_depend_on_the_order_of_questions(engine_name, rng):
     case, engine = Case(rng, "probit"), ENGINES[engine_name]()
     first, second = case.run(engine), case.run(engine)
-    kept = second.B_inverse.copy()
+    kept = second.precision.copy(), second.explain(np.eye(second.support.size)).copy()
     by_evidence = second.evidence_gradient()
-    np.testing.assert_array_equal(second.B_inverse, kept)
+    np.testing.assert_array_equal(second.precision, kept[0])
+    np.testing.assert_array_equal(second.explain(np.eye(second.support.size)), kept[1])
     names = [name for name in ("evidence", "loo") if name in engine.objectives]
     for name in reversed(names):
         value, gradient = OBJECTIVES[name](first)

@@ -8,6 +8,7 @@ from scipy.stats import multivariate_normal
 from pmordinal.engines import ENGINES
 from pmordinal.engines.ep import EP
 from pmordinal.engines.exact import Exact
+from pmordinal.engines.inducing import Inducing
 from pmordinal.engines.laplace import Laplace
 from pmordinal.engines.objectives import OBJECTIVES
 from pmordinal.engines.plsor import PLSOR
@@ -120,6 +121,8 @@ REPEATED = [
     (EP(tol=1e-12), "probit", "bound"),
     (Laplace(tol=1e-12), "probit", "evidence"),
     (Laplace(tol=1e-12), "cloglog", "loo"),
+    (Inducing(tol=1e-12), "probit", "evidence"),
+    (Inducing(sites="laplace", tol=1e-12), "logit", "evidence"),
     (PLSOR(), "probit", "loo"),
 ]
 
@@ -176,7 +179,7 @@ def test_pullback_of_predictions_knows_weights(engine):
     np.testing.assert_allclose(a.parameters[0], b.parameters[0], atol=1e-7)
 
 
-@pytest.mark.parametrize("engine", [EP(), Laplace()], ids=lambda e: e.name)
+@pytest.mark.parametrize("engine", [EP(), Laplace(), Inducing()], ids=lambda e: e.name)
 def test_large_weights_and_warm_starts_converge(engine):
     X, y, rows = table(40, seed=5)
     w = np.random.default_rng(1).integers(1, 400, size=40).astype(float)

@@ -9,8 +9,8 @@ import pytest
 import pmordinal as pmo
 
 NAMES = """
-ConvergenceWarning LabelOrderWarning LINKS ENGINES OBJECTIVES EP Exact Laplace PLSOR SparseADF LinearARD Precomputed
-select_features thresholds Ordinal MarginalOrdinal gp_model fit OrdinalFit SemiSupervisedFit sample_exact
+ConvergenceWarning LabelOrderWarning LINKS ENGINES OBJECTIVES EP Exact Inducing Laplace PLSOR SparseADF LinearARD
+Precomputed select_features thresholds Ordinal MarginalOrdinal gp_model fit OrdinalFit SemiSupervisedFit sample_exact
 sample_posterior Stack stack load calibration Comparison compare compare_engines compare_scores loo scores rank_methods
 predictive_bars prior_categories surrogate_residuals linear_model latent_model write_report
 formula_model model_summary

@@ -1,0 +1,46 @@
+"""Chooses the inducing rows: pivoted Cholesky factorisation, the row of largest remaining variance next."""
+
+import numpy as np
+
+from pmordinal.gram import Gram
+
+POOL = 10_000  # largest number of random rows to choose from
+SHARE = 20  # rows to choose from for each inducing row, if there are so many
+FEWEST = 2_000  # but at least so many
+STOP = 1e-9  # no further row is needed where the remaining variance is below this share of the largest prior one
+
+
+def choose(gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
+    """Return up to `m` rows, in the order of choice; fewer if these explain all others.
+
+    Rows are distinct, and so is what they say: of identical ones, one is chosen. White noise does not count, since
+    it says nothing about other rows.
+
+    Parameters
+    ----------
+    gram : Gram
+    m : int
+    rng : Generator
+        Picks the rows to choose from.
+    """
+    size = min(gram.n, POOL, max(FEWEST, SHARE * m))
+    pool = np.arange(gram.n)
+    if size < gram.n:
+        pool = np.sort(rng.choice(gram.n, size, replace=False, shuffle=False))
+    kernel, values, X = gram.kernel, gram.values, gram.X[pool]
+    left = np.array(kernel.copy_diagonal(values, X), dtype=float)
+    least = STOP * left.max()
+    found: list[int] = []
+    F = np.empty((size, min(m, size)), order="F")  # columns of the factor
+    for k in range(F.shape[1]):
+        i = int(left.argmax())
+        if left[i] <= least:
+            break
+        column = kernel.matrix(values, X, X[i : i + 1])[0][:, 0] - F[:, :k] @ F[i, :k]
+        F[:, k] = column / np.sqrt(left[i])
+        left -= F[:, k] ** 2
+        left[i] = 0.0
+        found.append(i)
+    if not found:  # a covariance of zero
+        found = [0]
+    return pool[found]

@@ -1,0 +1,178 @@
+"""The engine with inducing rows: expectation propagation or Laplace under the FITC prior, rows without limit.
+
+A few rows of the data carry the latent function: given its values there, all other rows are independent, each with the
+variance that its own covariance leaves (fully independent training conditional). Rows are passed over in blocks, at
+a cost of O(n m²) and in the memory of one block.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from pmordinal import checks, linalg
+from pmordinal.engines.base import ENGINES, Engine
+from pmordinal.engines.inducing.basis import choose
+from pmordinal.engines.inducing.blocks import blocks_of
+from pmordinal.engines.inducing.iteration import NEAR, Iteration, Solution
+from pmordinal.engines.inducing.passes import Shared, State
+from pmordinal.engines.inducing.posterior import InducingPosterior, share
+from pmordinal.gram import Gram
+from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.posterior import Posterior, Start, Status
+
+MOST = 200  # default number of inducing rows
+LOOSE = 1e-3  # tolerance inside an optimiser: the evidence changes by less than 1e-6 nats
+SITES = ("ep", "laplace")
+
+
+@ENGINES.register("inducing")
+@dataclass(frozen=True)
+class Inducing(Engine):
+    """Inducing rows: all labels count, through a few rows; O(n m²) time, and memory for one block.
+
+    Parameters
+    ----------
+    n_inducing : int, optional
+        Number m of inducing rows; by default 200, or all if there are fewer.
+    sites : {"ep", "laplace"}
+        How labels enter: by expectation propagation, or by Laplace's approximation, which takes half the time.
+    seed : int
+        Seed of the random rows that the inducing rows are chosen from.
+    tol : float
+        The iteration ends when a pass moves the posterior by less than this, in its own standard deviations.
+    max_passes : int
+        Largest number of passes over the rows; the status says if they were not enough.
+    rounds : int
+        Largest number of times that `fit` chooses inducing rows and optimises the hyperparameters for them.
+    basis : sequence of int, optional
+        The inducing rows, if they are not to be chosen.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> from pmordinal.gram import Gram, lower
+    >>> X = np.linspace(-2, 2, 400)[:, None]
+    >>> gram = Gram(lower(pm.gp.cov.ExpQuad(1, ls=1.0)), X, [1.0])
+    >>> posterior = Inducing(n_inducing=8)(gram, (X[:, 0] > 0).astype(int), OrdinalLikelihood([0.0], noise=0.5))
+    >>> posterior.support.size, posterior.mean.shape, posterior.status.message
+    (8, (400,), 'converged')
+    """
+
+    name: ClassVar[str] = "inducing"
+    objectives: ClassVar[tuple[str, ...]] = ("evidence",)
+    has_weights: ClassVar[bool] = True
+    posterior_type: ClassVar[type[Posterior]] = InducingPosterior
+
+    n_inducing: int | None = None
+    sites: str = "ep"
+    seed: int = 0
+    tol: float = 1e-8
+    max_passes: int = 200
+    rounds: int = 2
+    basis: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if self.n_inducing is not None:
+            checks.integer("n_inducing", self.n_inducing, minimum=1)
+        checks.one_of("sites", self.sites, SITES)
+        checks.integer("seed", self.seed, minimum=0)
+        checks.positive("tol", self.tol)
+        checks.integer("max_passes", self.max_passes, minimum=1)
+        checks.integer("rounds", self.rounds, minimum=1)
+        if self.basis is not None:
+            if np.ndim(self.basis) != 1:
+                raise TypeError(f"basis must be a sequence of rows, got {checks.got(self.basis)}")
+            basis = tuple(checks.integer("basis", row, minimum=0) for row in self.basis)
+            if len(set(basis)) != len(basis) or not basis:
+                raise ValueError("basis must hold at least one row, and none twice")
+            object.__setattr__(self, "basis", basis)
+
+    @property
+    def turns(self) -> int:
+        """Largest number of times that a fit chooses inducing rows."""
+        return 1 if self.basis is not None else self.rounds
+
+    def select(
+        self,
+        gram: Gram,
+        y: np.ndarray,
+        likelihood: OrdinalLikelihood,
+        turn: int = 0,
+        report: Callable[[str], None] | None = None,
+    ) -> Self:
+        """Return the engine with inducing rows, chosen at these hyperparameters; see `Engine`."""
+        if self.basis is not None:
+            return self
+        if report is not None:
+            report("choosing inducing rows")
+        m = MOST if self.n_inducing is None else self.n_inducing
+        rows = choose(gram, m, np.random.default_rng([self.seed, turn]))
+        return replace(self, basis=tuple(rows.tolist()))
+
+    def loosened(self, objective: str, sampled: bool = False) -> Self:
+        """Return the engine with a larger tolerance: the error of the evidence is quadratic in it."""
+        return replace(self, tol=max(self.tol, LOOSE))
+
+    def __call__(
+        self,
+        gram: Gram,
+        y: np.ndarray,
+        likelihood: OrdinalLikelihood,
+        start: Start | None = None,
+    ) -> InducingPosterior:
+        """Return the posterior, with inducing rows that are chosen if there are none yet; see `Engine`."""
+        basis = np.array(self.select(gram, y, likelihood).basis)
+        if basis.max() >= y.size:
+            raise ValueError(f"basis must hold some of the rows 0 to {y.size - 1}")
+        shared = share(gram, basis, likelihood)
+        rows = blocks_of(gram.X, y, likelihood.rows)
+        iteration = Iteration(rows, shared, self.tol, self.max_passes)
+        found = self._solve(iteration, _usable(start, shared))
+        return InducingPosterior(
+            gram=gram,
+            y=y,
+            likelihood=likelihood,
+            alpha=linalg.lapack.dtrtrs(shared.L, found.w, lower=1, trans=1)[0],
+            log_evidence=found.log_evidence,
+            status=self._status(found),
+            basis=basis,
+            spread=found.S,
+            sites=self.sites,
+            of_rows=found.of_rows,
+            excess=found.excess / y.size,
+        )
+
+    def _solve(self, iteration: Iteration, before: State | None) -> Solution:
+        """Iterate from what was found before, or from the prior."""
+        at_mode = self.sites == "laplace"
+        known = None if before is None else iteration.carried(before, at_mode)
+        if at_mode:
+            w = np.zeros(iteration.shared.m) if known is None else known[0]
+            return iteration.mode(w, self.tol)
+        found = None if known is None else iteration.sites(*known)
+        if found is None:
+            mode = iteration.mode(np.zeros(iteration.shared.m), NEAR)
+            found = iteration.sites(mode.w, mode.S) or mode
+        return found
+
+    def _status(self, found: Solution) -> Status:
+        lost = (
+            f"no convergence in {self.max_passes} passes (residual {found.residual:.1e}): raise max_passes, or give "
+            "the noise and length-scales proper priors"
+        )
+        converged = bool(found.message)
+        return Status(converged, found.passes, found.message or lost, found.passes)
+
+
+def _usable(start: Start | None, shared: Shared) -> State | None:
+    """Return the state of a start if it is of the same kind of model."""
+    if start is None or not isinstance(start.state, State):
+        return None
+    before = start.state
+    same = [v.shape for v in before.values] == [v.shape for v in shared.values]
+    same &= before.Z.shape[1] == shared.Z.shape[1] and before.link is shared.link
+    same &= np.shape(before.noise) == np.shape(shared.noise)
+    return before if same and before.thresholds.shape == shared.thresholds.shape else None

@@ -1,0 +1,261 @@
+"""Posterior of the latent function given all labels, through the inducing rows."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from pmordinal import linalg
+from pmordinal.engines.inducing import passes
+from pmordinal.engines.inducing.blocks import Block, blocks_of, each_block, over_blocks
+from pmordinal.engines.inducing.iteration import factor
+from pmordinal.engines.inducing.passes import Reacting, Shared, State
+from pmordinal.gram import Gram
+from pmordinal.likelihood import OrdinalLikelihood
+from pmordinal.likelihood.smoothing import Terms
+from pmordinal.posterior import Gradient, LatentDraws, Posterior, Start
+
+# Where rows say almost the same, as they can when length-scales have grown since they were chosen: what is added to the
+# diagonal of their covariance, as a share of it.
+JITTER = 1e-10
+MOST_JITTER = 1e-4
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """Posterior of f at each row, arrays of shape (n,).
+
+    Attributes
+    ----------
+    mean, variance
+    cavity_mean, cavity_variance
+        Without the label of the row; of rows with a weight, without one of its labels.
+    precision, alpha
+        Of the site on f: its precision, and its natural mean minus precision times `mean`. Sums over a row's labels.
+    residual
+        λ, what the inducing rows leave of the prior variance.
+    """
+
+    mean: np.ndarray
+    variance: np.ndarray
+    cavity_mean: np.ndarray
+    cavity_variance: np.ndarray
+    precision: np.ndarray
+    alpha: np.ndarray
+    residual: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class InducingPosterior(Posterior):
+    """Posterior of f given all labels: that of m weights, and a residual of its own for each row.
+
+    What concerns single rows is computed when it is asked for, in a pass over them.
+
+    Attributes
+    ----------
+    basis : ndarray of int, shape (m,)
+        The inducing rows; `alpha` belongs to them.
+    spread : ndarray, shape (m, m)
+        S, the posterior precision of the whitened weights minus one.
+    sites : {"ep", "laplace"}
+    of_rows : ndarray, shape (m, m), optional
+        Σ τ φ φᵀ of the last pass, for gradients.
+    excess : float
+        Mean of λ over the noise variance: above a tenth, there are too few inducing rows.
+    """
+
+    basis: np.ndarray
+    spread: np.ndarray = field(repr=False)
+    sites: str = "ep"
+    of_rows: np.ndarray | None = field(default=None, repr=False)
+    excess: float = np.nan
+
+    @classmethod
+    def restore(cls, support: np.ndarray, **fields: Any) -> Self:
+        """Rebuild the posterior from these fields; means and precisions are computed again."""
+        fields = {k: v for k, v in fields.items() if k not in ("mean", "precision")}
+        sites = "laplace" if fields.pop("at_mode") else "ep"
+        return cls(basis=support, sites=sites, **fields | {"excess": float(fields["excess"])})
+
+    @property
+    def extra(self) -> dict[str, np.ndarray]:
+        """Further arrays for `restore`."""
+        at_mode = np.array(int(self.sites == "laplace"))
+        return {"spread": self.spread, "at_mode": at_mode, "excess": np.array(self.excess)}
+
+    @property
+    def support(self) -> np.ndarray:
+        """The inducing rows in the order of choice, shape (m,)."""
+        return self.basis
+
+    @cached_property
+    def outside(self) -> np.ndarray:
+        """No row: the labels of all of them have been used."""
+        return np.empty(0, dtype=np.intp)
+
+    @cached_property
+    def support_gram(self) -> Gram:
+        """Covariance of the inducing rows."""
+        return Gram(self.gram.kernel, self.gram.X[self.basis], self.gram.values)
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The rows."""
+        return blocks_of(self.gram.X, self.y, self.likelihood.rows)
+
+    @cached_property
+    def shared(self) -> Shared:
+        """What the rows share."""
+        return share(self.gram, self.basis, self.likelihood)
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """Posterior mean of the whitened weights, shape (m,)."""
+        return self.shared.L.T @ self.alpha
+
+    @cached_property
+    def state(self) -> State:
+        """What a pass needs."""
+        return State(**vars(self.shared), w=self.weights, C=factor(self.spread))
+
+    @cached_property
+    def marginals(self) -> Marginals:
+        """The posterior of f at each row, from one pass."""
+        at_mode = self.sites == "laplace"
+        function = passes.laplace_marginal_pass if at_mode else passes.marginal_pass
+        parts = list(each_block(function, self.blocks, self.state))
+        return Marginals(*np.concatenate(parts, axis=1))
+
+    @cached_property
+    def mean(self) -> np.ndarray:
+        """Posterior mean, shape (n,)."""
+        return self.marginals.mean
+
+    @cached_property
+    def precision(self) -> np.ndarray:
+        """Precisions of the sites on f, shape (n,)."""
+        return self.marginals.precision
+
+    @cached_property
+    def variance(self) -> np.ndarray:
+        """Posterior variances, shape (n,)."""
+        return self.marginals.variance
+
+    @cached_property
+    def cavity(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of f_i without the i-th label."""
+        return self.marginals.cavity_mean, self.marginals.cavity_variance
+
+    @property
+    def start(self) -> Start:
+        """A warm start for the engine's next run."""
+        return Start(self.alpha, state=self.state)
+
+    @cached_property
+    def leave_one_out(self) -> Terms:
+        """Log p(y_i | y without i) from the cavities, with derivatives."""
+        return self.likelihood.tilted(self.y, *self.cavity)
+
+    def left_out_probabilities(self) -> np.ndarray:
+        """Return the class probabilities of each training row without its own label, shape (n, r)."""
+        return self.likelihood.probabilities(*self.cavity)
+
+    @cached_property
+    def _explaining(self) -> np.ndarray:
+        """R with Rᵀ R = I − Λ⁻¹, shape (m, m)."""
+        values, axes = np.linalg.eigh(self.spread)
+        values = np.maximum(values, 0.0)
+        return np.sqrt(values / (1.0 + values))[:, None] * axes.T
+
+    def explain(self, k: np.ndarray) -> np.ndarray:
+        """Return R L⁻¹ k, Rᵀ R = I − Λ⁻¹; see `Posterior`."""
+        return self._explaining @ linalg.half_solve(self.shared.L, k)
+
+    def draw(self, draws: int, rng: np.random.Generator) -> LatentDraws:
+        """Return draws of f: the weights jointly, then each row's residual.
+
+        Densities are with respect to white noise, from which weights and residuals are made.
+        """
+        C, w = self.state.C, self.weights
+        assert C is not None
+        z = rng.standard_normal((w.size, draws))
+        weights = w[:, None] + linalg.lapack.dtrtrs(C, z, lower=1, trans=1)[0]
+        constant = -0.5 * (w.size + self.y.size) * np.log(2 * np.pi)
+        log_prior = constant - 0.5 * (weights * weights).sum(0)
+        log_q = constant - 0.5 * (z * z).sum(0) + 0.5 * linalg.log_det(C)
+        f = np.empty((draws, self.y.size))
+        at, rows = self.marginals, 0
+        for block in self.blocks:
+            for piece in self.shared.pieces(block):
+                part = slice(rows, rows := rows + len(piece.block))
+                p, lam = at.precision[part], piece.lam
+                eta = weights.T @ piece.phi
+                natural = at.alpha[part] + p * at.mean[part]
+                shrunk = 1.0 / (1.0 + lam * p)
+                noise = rng.standard_normal(eta.shape)
+                e = np.sqrt(lam) * shrunk * (natural - p * eta) + np.sqrt(shrunk) * noise
+                f[:, part] = eta + np.sqrt(lam) * e
+                log_prior -= 0.5 * (e * e).sum(1)
+                log_q -= 0.5 * (noise * noise).sum(1) + 0.5 * np.log(shrunk).sum()
+        return LatentDraws(f, log_prior, log_q)
+
+    def evidence_gradient(self) -> Gradient:
+        """Return the exact gradient of the evidence; the inducing rows are held fixed."""
+        state, w = self.state, self.weights
+        assert state.C is not None
+        if self.sites == "laplace":
+            by_mode = over_blocks(passes.pull_pass, self.blocks, state)["by_mode"]
+            pull = linalg.solve(state.C, by_mode)
+            reacting = Reacting(**vars(state), pull=pull)
+            found = over_blocks(passes.laplace_gradient_pass, self.blocks, reacting)
+            outer = [w, pull]
+        else:
+            found = over_blocks(passes.gradient_pass, self.blocks, state)
+            outer = [w]
+        of_rows = self.spread if self.of_rows is None else self.of_rows
+        by_L = -linalg.solve(state.C, of_rows) - 2.0 * linalg.fill_upper(found["A"])
+        for k, u in enumerate(outer):
+            by_L += np.outer(u, found[f"outer_{k}"])
+        through = self._by_factor(by_L)
+        return Gradient(
+            [found[f"parameter_{i}"] + g for i, g in enumerate(through)],
+            found["thresholds"],
+            found["log_noise"] if found["log_noise"].ndim else float(found["log_noise"]),
+        )
+
+    def _by_factor(self, by_L: np.ndarray) -> list[np.ndarray]:
+        """Return derivatives by the kernel's parameters, given Σ dφ φᵀ."""
+        shared = self.shared
+        half = linalg.lapack.dtrtrs(shared.L, by_L + by_L.T, lower=1, trans=1)[0]
+        dK = linalg.lapack.dtrtrs(shared.L, half.T, lower=1, trans=1)[0]
+        dK = -0.25 * (dK + 0.5 * (dK.T - dK))
+        dK.flat[:: len(dK) + 1] *= 1.0 + shared.jitter
+        return shared.kernel.matrix(shared.values, shared.Z, shared.Z)[1](dK)
+
+
+def share(gram: Gram, basis: np.ndarray, likelihood: OrdinalLikelihood) -> Shared:
+    """Return what all rows share, given the inducing rows."""
+    Z = gram.X[basis]
+    # as between different rows: white noise belongs to the residuals
+    K = gram.kernel.matrix(gram.values, Z, Z)[0]
+    jitter = 0.0
+    while True:
+        L = np.array(K, order="F")
+        L.flat[:: len(L) + 1] *= 1.0 + jitter
+        L, info = linalg.lapack.dpotrf(L, lower=1, clean=1, overwrite_a=1)
+        is_sound = not info and (jitter or _least_pivot(L) > JITTER * K.diagonal().max())
+        if is_sound or jitter >= MOST_JITTER:
+            break
+        jitter = max(JITTER, 10.0 * jitter)
+    if info:
+        raise np.linalg.LinAlgError(
+            "the covariance of the inducing rows is not positive definite, even with a jitter of "
+            f"{jitter:.0e}: check the covariance"
+        )
+    b, s = likelihood.thresholds, likelihood.noise
+    return Shared(gram.kernel, gram.values, Z, L, jitter, b, s, likelihood.link)
+
+
+def _least_pivot(L: np.ndarray) -> float:
+    return float(L.diagonal().min() ** 2)
