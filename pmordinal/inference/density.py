@@ -74,7 +74,8 @@ class Density:
     def with_gradient(self, problem: Problem) -> Function:
         """Return a function that gives log density and gradient, with `problem` instead of the model's own."""
         node, values = self._node, self.model.value_vars
-        other = OrdinalEvidence(problem).make_node(*node.inputs)
+        labels = pt.constant(problem.y)  # the problem may have fewer rows than the model
+        other = OrdinalEvidence(problem).make_node(*node.inputs[:-1], labels)
         total = graph_replace([self._total], {node.outputs[0]: other.outputs[0]})[0]
         parts = cast(list, pytensor.grad(total, values, disconnected_inputs="ignore"))
         # PyTensor would differentiate by integers as if they were continuous
