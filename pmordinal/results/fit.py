@@ -317,8 +317,9 @@ class OrdinalFit:
         Returns
         -------
         DataTree
-            Groups ``posterior``, ``posterior_predictive``, ``log_likelihood``, ``sample_stats``,
-            ``observed_data``, ``constant_data``. Linear, factor, interaction and group terms of a formula
+            Groups ``posterior``, ``posterior_predictive``, ``log_likelihood``, ``log_prior`` (of the
+            hyperparameters; a fit from a file has none), ``sample_stats``, ``observed_data``,
+            ``constant_data``. Linear, factor, interaction and group terms of a formula
             are variables of ``posterior``, named like the terms, with the names of their levels: effects
             in the user's units, drawn together with `f`. In ``sample_stats``, ``log_p`` and ``log_q`` are the
             log densities of each draw under the model and under the approximation, up to a
