@@ -34,6 +34,8 @@ _HOME = {
     "SemiSupervisedFit": "results.semisupervised",
     "sample_exact": "inference.sample_exact",
     "sample_posterior": "inference.sample_posterior",
+    "conformal": "inference.conformal",
+    "Conformal": "results.conformal",
     "Stack": "results.stacking",
     "stack": "results.stacking",
     "load": "results.load",
@@ -74,6 +76,7 @@ if TYPE_CHECKING:
     from pmordinal.engines.objectives import OBJECTIVES
     from pmordinal.errors import ConvergenceWarning, LabelOrderWarning
     from pmordinal.gram import LinearARD, Precomputed
+    from pmordinal.inference.conformal import conformal
     from pmordinal.inference.fit import fit
     from pmordinal.inference.sample_exact import sample_exact
     from pmordinal.inference.sample_posterior import sample_posterior
@@ -87,6 +90,7 @@ if TYPE_CHECKING:
     from pmordinal.model.summary import model_summary
     from pmordinal.model.thresholds import thresholds
     from pmordinal.report import write_report
+    from pmordinal.results.conformal import Conformal
     from pmordinal.results.fit import OrdinalFit
     from pmordinal.results.load import load
     from pmordinal.results.semisupervised import SemiSupervisedFit

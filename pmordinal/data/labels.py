@@ -106,6 +106,18 @@ class Labels:
         new[seen] = codes
         return replace(self, codes=new)
 
+    def without(self, rows: np.ndarray) -> Self:
+        """Return the labels with some of the labelled rows, a mask of these, made missing.
+
+        Examples
+        --------
+        >>> encode(["low", None, "high"], categories=["low", "high"]).without([True, False]).codes
+        array([-1, -1,  1])
+        """
+        new = self.codes.copy()
+        new[np.flatnonzero(self.observed)[np.asarray(rows)]] = _MISSING
+        return replace(self, codes=new)
+
     def decode(self, codes: Any) -> Any:
         """Return the labels for given class codes, in the type of the user's labels.
 

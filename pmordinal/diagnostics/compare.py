@@ -11,10 +11,11 @@ import xarray as xr
 from pmordinal import checks
 from pmordinal.data.labels import Labels
 from pmordinal.data.same_rows import how_they_differ
-from pmordinal.diagnostics.loo import loo
+from pmordinal.diagnostics.loo import FIXED, LeaveOneOut, loo
 from pmordinal.diagnostics.predictive import SAMPLE, predicted, predictions
 from pmordinal.diagnostics.scoring import scores
 from pmordinal.engines import ENGINES
+from pmordinal.errors import warn
 from pmordinal.results.curvature import pareto_k
 from pmordinal.results.fit import OrdinalFit
 
@@ -90,8 +91,9 @@ def compare(
         A DataFrame, and a DataTree in its attribute ``tree``. ``seconds``, ``evaluations``, ``converged``;
         ``log_evidence`` with its Monte-Carlo standard error ``log_evidence_error`` or with
         ``log_evidence_correction``, the engine's own estimate of what it misses; ``elpd_loo`` and its
-        standard error ``se``; ``k_hat``, the Pareto shape of the importance weights of the latent draws
-        (below 0.7 they can be reweighted to the exact posterior at these hyperparameters; NaN for exact
+        standard error ``se``, with hyperparameters as ``loo_hyper`` says, ``"fixed"`` or ``"integrated"`` (see `loo`; a
+        warning says where both are in the table); ``k_hat``, the Pareto shape of the importance weights of the latent
+        draws (below 0.7 they can be reweighted to the exact posterior at these hyperparameters; NaN for exact
         draws and for regression on labels); ``r_hat``, ``ess`` and ``divergences`` of MCMC, the worst
         hyperparameter; ``test_nlp`` and the other `scores` of the test rows.
 
@@ -130,12 +132,13 @@ def compare(
     for name in others:
         _same_data(name, summaries[name], reference or first, summaries[reference or first])
     rows: dict[str, dict] = {}
-    elpd = {}
+    elpd: dict[str, LeaveOneOut] = {}
     distances = {}
     for name, result in results.items():
         elpd[name] = loo(result)
         rows[name] = _quality(result, trees[name])
         rows[name] |= {"elpd_loo": elpd[name].elpd, "se": elpd[name].se}
+        rows[name]["loo_hyper"] = elpd[name].hyper
         rows[name]["k_hat"] = _k_hat(result, trees[name])
         if test is not None:
             if not isinstance(test, tuple) or len(test) != 2:
@@ -145,11 +148,23 @@ def compare(
             rows[name] |= _distance(summaries[name], summaries[reference])
             distances[name] = _transport(summaries[name], summaries[reference], seed)
             rows[name]["latent_wasserstein"] = distances[name]["wasserstein"].get("f", np.nan)
+    _warn_of_two_kinds(elpd)
     table = Comparison.from_dict(rows, orient="index").rename_axis("result")
     table = Comparison(table)
     table.results = dict(results)
     table.tree = _as_tree(table, summaries, elpd, distances, reference)
     return table
+
+
+def _warn_of_two_kinds(elpd: Mapping[str, LeaveOneOut]) -> None:
+    fixed = [name for name, found in elpd.items() if found.hyper == FIXED]
+    if 0 < len(fixed) < len(elpd):
+        others = [name for name in elpd if name not in fixed]
+        warn(
+            f"elpd_loo is of two kinds: {', '.join(fixed)} at fixed hyperparameters, which have seen the label that is "
+            f"left out; {', '.join(others)} with hyperparameters integrated over. Compare those of one kind: the first "
+            "are too high beside the others"
+        )
 
 
 def _rows_of(posterior: xr.Dataset) -> set:

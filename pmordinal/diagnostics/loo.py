@@ -1,5 +1,8 @@
 """Leave-one-out scores: computed by the engine for a fit, by ArviZ for a sampled tree."""
 
+from dataclasses import dataclass, fields
+from typing import Any
+
 import arviz as az
 import numpy as np
 import xarray as xr
@@ -7,8 +10,38 @@ from scipy.special import logsumexp
 
 from pmordinal.results.fit import OrdinalFit
 
+FIXED, INTEGRATED = "fixed", "integrated"
+SAID = {
+    FIXED: "Hyperparameters are fixed where all labels have put them: the label left out, too.",
+    INTEGRATED: "Hyperparameters are integrated over, without the label left out.",
+}
 
-def loo(fit: OrdinalFit | xr.DataTree) -> az.ELPDDataLOO:
+
+@dataclass(kw_only=True, repr=False)
+class LeaveOneOut(az.ELPDDataLOO):
+    """ArviZ's leave-one-out scores, which also say what they hold fixed.
+
+    Attributes
+    ----------
+    hyper : {"fixed", "integrated"}
+        Whether the hyperparameters stay where all labels, the one left out among them, have put them; or are averaged
+        over without that label. Scores of the first kind are higher: compare those of one kind.
+    """
+
+    hyper: str = INTEGRATED
+
+    @classmethod
+    def of(cls, found: az.ELPDDataLOO, hyper: str) -> "LeaveOneOut":
+        """Return ArviZ's scores with the word on hyperparameters."""
+        have: dict[str, Any] = {f.name: getattr(found, f.name) for f in fields(found)}
+        return cls(**have, hyper=hyper)
+
+    def __str__(self) -> str:
+        """Return ArviZ's table with the word on hyperparameters."""
+        return f"{super().__str__()}\n\n{SAID[self.hyper]}"
+
+
+def loo(fit: OrdinalFit | xr.DataTree) -> LeaveOneOut:
     """Return the expected log pointwise predictive density by leaving each row out.
 
     For a fit it comes from the engine's cavities at the fitted hyperparameters: no importance
@@ -23,19 +56,23 @@ def loo(fit: OrdinalFit | xr.DataTree) -> az.ELPDDataLOO:
     Returns
     -------
     ELPDDataLOO
-        With the pointwise scores in ``elpd_i``.
+        With the pointwise scores in ``elpd_i``. ``hyper`` says what they hold fixed: ``"fixed"`` hyperparameters
+        have seen the label that is left out, ``"integrated"`` ones have not. Compare scores of one kind.
 
     Examples
     --------
     >>> import pmordinal as pmo
     >>> wine = pmo.datasets.wine()
     >>> fit = pmo.fit(pmo.gp_model(wine[["temperature"]], wine["rating"]), progressbar=False)
-    >>> pmo.loo(fit).n_data_points
-    72
+    >>> pmo.loo(fit).n_data_points, pmo.loo(fit).hyper
+    (72, 'fixed')
     """
     if isinstance(fit, xr.DataTree):
         weights = tree_weights(fit)
-        return az.loo(fit, pointwise=True) if weights is None else _weighted_tree(fit, weights)
+        scored = az.loo(fit, pointwise=True)
+        if weights is not None:
+            scored = _weighted_tree(fit, scored, weights)
+        return LeaveOneOut.of(scored, hyper_of(fit))
     posterior = fit.posterior
     scores, weights = posterior.leave_one_out.value, fit.by_row.weights
     rows = {"obs": fit.index}
@@ -44,7 +81,8 @@ def loo(fit: OrdinalFit | xr.DataTree) -> az.ELPDDataLOO:
     fitted = posterior.in_sample
     if weights is not None:
         return _weighted(fit, scores, fitted, weights)
-    return az.ELPDDataLOO(
+    return LeaveOneOut(
+        hyper=FIXED,
         elpd=float(scores.sum()),
         se=float(np.sqrt(n * scores.var())),
         p=float((fitted - scores).sum()),
@@ -58,11 +96,12 @@ def loo(fit: OrdinalFit | xr.DataTree) -> az.ELPDDataLOO:
     )
 
 
-def _weighted(fit: OrdinalFit, scores, fitted, weights) -> az.ELPDDataLOO:
+def _weighted(fit: OrdinalFit, scores, fitted, weights) -> LeaveOneOut:
     """Return the scores of rows that stand for several: those of all of them, one being left out at a time."""
     rows, n = {"obs": fit.index}, weights.sum()
     mean = weights @ scores / n
-    return az.ELPDDataLOO(
+    return LeaveOneOut(
+        hyper=FIXED,
         elpd=float(weights @ scores),
         se=float(np.sqrt(weights @ (scores - mean) ** 2)),
         p=float(weights @ (fitted - scores)),
@@ -76,7 +115,20 @@ def _weighted(fit: OrdinalFit, scores, fitted, weights) -> az.ELPDDataLOO:
     )
 
 
-def _weighted_tree(tree: xr.DataTree, weights: np.ndarray) -> az.ELPDDataLOO:
+def hyper_of(tree: xr.DataTree) -> str:
+    """Return whether the draws of a tree hold the hyperparameters fixed, or integrate over them."""
+    if tree.attrs.get("hyper") == "point":
+        return FIXED
+    posterior = tree["posterior"].to_dataset()
+    rows = set(posterior["f"].dims) - {"chain", "draw"} if "f" in posterior else set()
+    sampled = posterior.drop_dims(rows).drop_vars("f_white", errors="ignore")  # f in other units
+    moves = any((values != values.isel(chain=0, draw=0)).any() for values in sampled.values())
+    return INTEGRATED if moves or not rows else FIXED  # without f there is nothing else to draw
+
+
+def _weighted_tree(
+    tree: xr.DataTree, result: az.ELPDDataLOO, weights: np.ndarray
+) -> az.ELPDDataLOO:
     """Return the scores of rows that stand for several, one of each being left out at a time.
 
     The log likelihood of a row in the tree is that of one label, so that it is what az.loo leaves out.
@@ -86,7 +138,6 @@ def _weighted_tree(tree: xr.DataTree, weights: np.ndarray) -> az.ELPDDataLOO:
             f"a row has the weight {weights.min():g}, less than one label that could be left out: use weights of one "
             "at least, or pmo.loo of a fit"
         )
-    result = az.loo(tree, pointwise=True)
     scores = result.elpd_i.values.reshape(-1)
     log_lik = tree["log_likelihood"].to_dataset()["y"].stack(sample=("chain", "draw"))
     fitted = logsumexp(log_lik.transpose("sample", ...).values, axis=0) - np.log(

@@ -3,7 +3,6 @@
 import numpy as np
 import pymc as pm
 
-from pmordinal import checks
 from pmordinal.inference.semisupervised.fit import fit_semisupervised
 from pmordinal.inference.supervised import fit_supervised
 from pmordinal.results.fit import OrdinalFit
@@ -70,8 +69,6 @@ def fit(
     >>> result.predict([[0.0], [3.0]], kind="class")
     array([1, 3])
     """
-    starts = checks.integer("starts", starts, minimum=1)
-    max_evaluations = checks.integer("max_evaluations", max_evaluations, minimum=1)
     if semisupervised:
         return fit_semisupervised(
             model,

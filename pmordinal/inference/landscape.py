@@ -1,6 +1,6 @@
 """An engine's objective plus the log prior, as a function of the unconstrained hyperparameters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +8,7 @@ import pymc as pm
 
 from pmordinal import checks
 from pmordinal.engines import Engine
-from pmordinal.inference.density import Density
+from pmordinal.inference.density import Density, log_priors
 from pmordinal.linalg.threads import blas_threads
 from pmordinal.model.memory import Found
 from pmordinal.model.problem import Problem
@@ -62,6 +62,10 @@ class Landscape:
     def log_prior(self, x: np.ndarray) -> float:
         """Return what the objective adds to the engine's: the log prior of the unconstrained `x`."""
         return float(self._parts(x)[0])
+
+    def log_priors(self, draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the log prior density of each hyperparameter in its own units, for draws by name."""
+        return log_priors(self.model, draws)
 
     def named_values(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """Return every unobserved variable of the model by name, in its own units."""

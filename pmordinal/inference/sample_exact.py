@@ -287,8 +287,9 @@ def _tree(density: _Density, runs: list[list[_Draw]], rng, seconds: float) -> xr
             if key not in named:
                 named[key] = density.landscape.named_values(draw.x)
     names = next(iter(named.values()))
+    point = {name: stack(lambda d, name=name: named[d.x.tobytes()][name]) for name in names}
     sampled = Draws(
-        {name: stack(lambda d, name=name: named[d.x.tobytes()][name]) for name in names},
+        point,
         stack(lambda d: d.latent.f[0]),
         thresholds=stack(lambda d: d.likelihood.row_thresholds),
         noise=stack(lambda d: d.likelihood.noise_at()),
@@ -300,6 +301,7 @@ def _tree(density: _Density, runs: list[list[_Draw]], rng, seconds: float) -> xr
             "accepted": stack(lambda d: d.accepted),
         },
         dims=density.model.named_vars_to_dims,
+        log_priors=density.landscape.log_priors(point),
     )
     training = training_data(density.model, density.problem)
     attrs = {"hyper": "sampled"}

@@ -22,6 +22,7 @@ from pmordinal.inference.density import (
     find_latent,
     find_problem,
     is_latent,
+    log_priors,
     of_variables,
     training_data,
 )
@@ -150,6 +151,7 @@ def sample_posterior(
         log_prior=log_prior,
         stats={"log_q": log_q, "converged": converged},
         dims={str(name): values.dims[2:] for name, values in given.data_vars.items()},
+        log_priors=log_priors(model, {rv.name: given[rv.name].values for rv in model.free_RVs}),
     )
     attrs = {"hyper": "sampled", **_said(tree)}
     result = assemble(
@@ -182,6 +184,7 @@ def _of_latent_model(
         log_prior=np.zeros(draws.f.shape[:2]),
         stats={},
         dims={name: given[name].dims[2:] for name in point},
+        log_priors=log_priors(model, {rv.name: given[rv.name].values for rv in model.free_RVs}),
     )
     training = Training(
         problem.X,

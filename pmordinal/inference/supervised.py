@@ -1,6 +1,7 @@
 """Fits to labelled rows: maximises an engine's objective plus log prior from several starts."""
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pymc as pm
@@ -13,24 +14,28 @@ from pmordinal.inference.progress import progress_bar
 from pmordinal.inference.record import record
 from pmordinal.inference.starting_points import starting_points
 from pmordinal.linalg.threads import blas_threads
+from pmordinal.model.problem import Problem
 from pmordinal.results.fit import FitStatus, OrdinalFit
 
 
 def fit_supervised(
     model: pm.Model,
-    objective: str | None,
-    starts: int,
-    progressbar: bool,
+    objective: str | None = None,
+    starts: int = 1,
+    progressbar: bool = True,
     *,
-    priors: bool,
-    start: dict | None,
-    seed: int | np.random.Generator | None,
-    max_evaluations: int,
+    priors: bool = True,
+    start: dict | None = None,
+    seed: int | np.random.Generator | None = None,
+    max_evaluations: int = 500,
     optimize: bool = True,
+    adapt: Callable[[Problem], Problem] | None = None,
 ) -> OrdinalFit:
-    """Return the fit at the best hyperparameters; see `fit`."""
+    """Return the fit at the best hyperparameters; see `fit`, and `Landscape` for `adapt`."""
+    starts = checks.integer("starts", starts, minimum=1)
+    max_evaluations = checks.integer("max_evaluations", max_evaluations, minimum=1)
     began = time.perf_counter()
-    landscape = Landscape(model, objective, priors)
+    landscape = Landscape(model, objective, priors, adapt)
     points = starting_points(landscape, starts, start or {}, checks.generator("seed", seed))
     n = len(landscape.problem.X)
     with blas_threads(n), progress_bar(progressbar) as progress:

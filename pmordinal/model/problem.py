@@ -89,6 +89,16 @@ class Problem:
             return ALIKE
         return Rows(*self.by_row.codes(), self.by_row.weights, shift)
 
+    def take(self, rows: np.ndarray) -> Self:
+        """Return the problem of some of the labelled rows, a mask; the others are left out."""
+        return replace(
+            self,
+            X=self.X[rows],
+            labels=self.labels.without(~rows),
+            by_row=self.by_row.take(rows),
+            found=Found(),
+        )
+
     def likelihood(self, thresholds, noise) -> OrdinalLikelihood:
         """Return the likelihood of the labelled rows."""
         # data may have changed since the model was built

@@ -54,6 +54,7 @@ COMPARED = {
     "log_evidence_error": "its Monte-Carlo standard error",
     "elpd_loo": "leave-one-out log score",
     "se": "its standard error",
+    "loo_hyper": "its hyperparameters",
     "k_hat": "k-hat of the latent draws",
     "latent_mean": "latent means, largest distance in sd",
     "latent_sd": "latent sd, largest log ratio",

@@ -6,7 +6,7 @@ gives the latent function at each draw. The density of a pair (θ, f) under the 
 known, so that importance weights judge it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -39,6 +39,9 @@ class Surface(Protocol):
 
     def log_prior(self, x: np.ndarray) -> float:
         """Return the log prior of x."""
+
+    def log_priors(self, draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the log prior density of each hyperparameter in its own units, for draws by name."""
 
     def posterior(self, x: np.ndarray) -> Posterior:
         """Return the engine's posterior."""

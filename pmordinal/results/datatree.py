@@ -55,6 +55,8 @@ class Draws:
         Further ``sample_stats``.
     dims : mapping
         Names of the dimensions of the hyperparameters.
+    log_priors : mapping of str to ndarray, shape (chains, draws, …)
+        Log prior densities of the hyperparameters; none where the model is not there.
     """
 
     point: Mapping[str, np.ndarray]
@@ -64,6 +66,7 @@ class Draws:
     log_prior: np.ndarray
     stats: Mapping[str, np.ndarray]
     dims: Mapping[str, Any]
+    log_priors: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 def to_datatree(
@@ -92,6 +95,7 @@ def to_datatree(
             "converged": (joint.converged & fit.status.converged)[None],
         },
         dims=fit.dims,
+        log_priors=_log_priors(fit, hyper, joint.point),
     )
     training = Training(
         posterior.gram.X,
@@ -108,6 +112,17 @@ def to_datatree(
         stats = tree["sample_stats"].to_dataset()
         tree.attrs["pareto_k"] = pareto_k(stats["log_p"].values, stats["log_q"].values)
     return tree
+
+
+def _log_priors(fit: "OrdinalFit", hyper: str, point: Mapping[str, np.ndarray]) -> dict:
+    """Return log prior densities of one chain; none for a fit from a file, which has no model."""
+    if fit.optimum is None or not point:
+        return {}
+    surface, draws = fit.optimum[0], len(next(iter(point.values())))
+    if hyper != "point":
+        return surface.log_priors({name: values[None] for name, values in point.items()})
+    once = surface.log_priors({name: values[None, :1] for name, values in point.items()})
+    return {name: np.repeat(values, draws, axis=1) for name, values in once.items()}
 
 
 def point_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> JointDraws:
@@ -206,9 +221,25 @@ def assemble(
         },
     )
     tree["sample_stats"] = xr.DataTree(tree["sample_stats"].to_dataset().assign(engine=engine))
+    if draws.log_priors:
+        tree["log_prior"] = xr.DataTree(_prior_group(draws, tree["posterior"].to_dataset()))
     classes = xr.Dataset(
         {"label": ("class", labels.class_names)},
         coords={"class": np.arange(labels.n_classes)},
     )
     tree["constant_data"] = xr.DataTree(tree["constant_data"].to_dataset().merge(classes))
     return tree
+
+
+def _prior_group(draws: Draws, posterior: xr.Dataset) -> xr.Dataset:
+    """Return the log prior densities as a group, with the dimensions of their variables where these are the same."""
+    group = {}
+    for name, values in draws.log_priors.items():
+        like = posterior[name]
+        dims = like.dims if like.shape == values.shape else _own_dims(name, values)
+        group[name] = xr.DataArray(values, dims=dims)
+    return xr.Dataset(group, {dim: posterior[dim] for dim in ("chain", "draw")})
+
+
+def _own_dims(name: str, values: np.ndarray) -> tuple[str, ...]:
+    return ("chain", "draw", *(f"{name}_part_{k}" for k in range(values.ndim - 2)))

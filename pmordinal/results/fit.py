@@ -147,7 +147,15 @@ class OrdinalFit:
         """The engine's log P(y | hyperparameters)."""
         return self.posterior.log_evidence
 
-    def predict(self, Xnew, kind: str = "probs", *, rule="mode"):
+    def predict(
+        self,
+        Xnew,
+        kind: str = "probs",
+        *,
+        rule="mode",
+        coverage: float = 0.9,
+        calibration: tuple | None = None,
+    ):
         """Return predictions for new rows.
 
         Parameters
@@ -155,19 +163,33 @@ class OrdinalFit:
         Xnew : DataFrame or array_like, shape (m, d)
             In the units of the training table. With thresholds or noise by group it has their columns;
             groups that are not among the training rows are taken for the population.
-        kind : {"probs", "class", "cumulative", "latent", "rank"}
+        kind : {"probs", "class", "cumulative", "latent", "rank", "set"}
             Class probabilities; the most probable label, of the kind you gave; P(y ≤ k) for all
             classes but the last; mean and standard deviation of the latent function; the expected
-            class position, counted from zero.
+            class position, counted from zero; a set of neighbouring classes, see `conformal`.
         rule : {"mode", "median"} or array_like, shape (r, r)
             For ``kind="class"``: the most probable class; the median one, which minimises the
             expected absolute error; or the class of least expected cost, where ``rule[k, j]`` is
             the cost of saying j when k is true.
+        coverage : float
+            For ``kind="set"``: how often a set is to hold the true label, at least.
+        calibration : tuple of (X, y), optional
+            For ``kind="set"``: rows that the fit has not seen. The coverage then holds whether the
+            model is right or not. Without them the fit's own labels are used, each left out, and
+            it is approximate.
 
         Returns
         -------
-        DataArray, shape (m, r), (m, r − 1) or (m,); labels; or a Dataset with ``mean`` and ``sd``
+        DataArray, shape (m, r), (m, r − 1) or (m,); labels; a Dataset with ``mean`` and ``sd``; or
+        one with ``lower``, ``upper``, ``size`` and ``included``
         """
+        if kind == "set":
+            from pmordinal.results.conformal import predict_set
+
+            return predict_set(self, Xnew, coverage, calibration)
+        one_of("kind", kind, (*KINDS, "set"))
+        if calibration is not None:
+            raise ValueError(f"calibration is for kind='set', not for kind={kind!r}")
         X = self.features.transform(Xnew, name="Xnew")
         return self._predict(
             X, {"obs": row_names(Xnew, len(X))}, kind, rule, self._likelihood_at(Xnew, X)
@@ -303,8 +325,9 @@ class OrdinalFit:
         Returns
         -------
         DataTree
-            Groups ``posterior``, ``posterior_predictive``, ``log_likelihood``, ``sample_stats``,
-            ``observed_data``, ``constant_data``. Linear, factor, interaction and group terms of a formula
+            Groups ``posterior``, ``posterior_predictive``, ``log_likelihood``, ``log_prior`` (of the
+            hyperparameters; a fit from a file has none), ``sample_stats``, ``observed_data``,
+            ``constant_data``. Linear, factor, interaction and group terms of a formula
             are variables of ``posterior``, named like the terms, with the names of their levels: effects
             in the user's units, drawn together with `f`. In ``sample_stats``, ``log_p`` and ``log_q`` are the
             log densities of each draw under the model and under the approximation, up to a

@@ -25,6 +25,7 @@ except ModuleNotFoundError as error:
 
 from pmordinal import checks, modl
 from pmordinal.data.foreign import as_pandas
+from pmordinal.data.labels import encode
 from pmordinal.engines import Engine, get_engine
 from pmordinal.inference.fit import fit as fit_model
 from pmordinal.links import Link
@@ -252,6 +253,42 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
         ndarray, shape (m, r)
         """
         return self._probabilities(X)[:, self._positions]
+
+    def predict_set(
+        self, X: Any, coverage: float = 0.9, calibration: tuple[Any, Any] | None = None
+    ) -> np.ndarray:
+        """Return which classes are in the prediction set of each row; columns as in `predict_proba`.
+
+        The sets are contiguous in the order of `categories_`. ``fit_.predict(X, kind="set")`` has
+        their ends, with the names of the labels.
+
+        Parameters
+        ----------
+        X : data frame or array-like, shape (m, d)
+        coverage : float, default 0.9
+            How often a set is to hold the true label, at least.
+        calibration : tuple of (X, y), optional
+            Rows that the estimator was not fitted to, with their labels. Without them the coverage is
+            approximate, see `OrdinalFit.predict`.
+
+        Returns
+        -------
+        ndarray of bool, shape (m, r)
+        """
+        check_is_fitted(self)
+        table = self._table(X, reset=False)
+        if isinstance(calibration, tuple) and len(calibration) == 2:
+            rows, y = calibration
+            calibration = self._table(rows, reset=False), self._labels_of(y)
+        sets = self.fit_.predict(table, kind="set", coverage=coverage, calibration=calibration)
+        return sets["included"].to_numpy()[:, self._positions]
+
+    def _labels_of(self, y: Any) -> Any:
+        """Return labels as the fit knows them for those of `classes_`, which may be codes."""
+        given = encode(y, self.classes_.tolist(), "calibration labels")
+        if not given.observed.all():
+            raise ValueError("calibration labels contain NaN: drop the rows without a label")
+        return self.fit_.labels.decode(self._positions[given.codes])
 
     def _probabilities(self, X: Any) -> np.ndarray:
         """Return class probabilities from the lowest class to the highest."""

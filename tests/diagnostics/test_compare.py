@@ -1,5 +1,7 @@
 """Engines side by side."""
 
+import warnings
+
 import arviz as az
 import numpy as np
 import pandas as pd
@@ -57,6 +59,26 @@ def test_trees_enter(fits):
     assert table.loc["draws", "latent_sd"] < 0.08
     assert table.loc["draws", "tv_max"] < 0.05
     assert table.loc["draws", "elpd_loo"] == pytest.approx(table.loc["ep", "elpd_loo"], abs=1.0)
+
+
+def test_leave_one_out_says_what_it_holds_fixed(fits):
+    fit = fits["plsor"]
+    point, moving = fit.to_datatree(50, seed=1), fit.to_datatree(50, "gaussian", seed=1)
+    moving.attrs.pop("hyper")  # a sampler's tree has none
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Estimated shape parameter")
+        found = {"fit": pmo.loo(fit), "point": pmo.loo(point), "moving": pmo.loo(moving)}
+        assert [f.hyper for f in found.values()] == ["fixed", "fixed", "integrated"]
+        assert isinstance(found["moving"], az.ELPDDataLOO)
+        assert found["moving"].elpd == az.loo(moving).elpd
+        assert "fixed where all labels have put them" in str(found["fit"])
+        assert repr(found["moving"]).endswith("integrated over, without the label left out.")
+        assert az.compare(found).index.size == 3
+        table = pmo.compare({"ep": fits["ep"], "point": point}, draws=50)
+        assert table["loo_hyper"].tolist() == ["fixed", "fixed"]
+        two = "elpd_loo is of two kinds: fit, point at fixed .*; moving with hyperparameters"
+        with pytest.warns(UserWarning, match=two):
+            pmo.compare({"fit": fit, "point": point, "moving": moving}, draws=50)
 
 
 def test_tree(fits):
@@ -233,6 +255,7 @@ def test_leave_one_out_agrees_with_nuts():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter:UserWarning")
+@pytest.mark.filterwarnings("ignore:elpd_loo is of two kinds")
 def test_nuts_is_a_reference():
     X, y = np.linspace(0, 3, 16), np.repeat([1, 2, 3, 2], 4)
     table = pmo.compare_engines(

@@ -3,7 +3,9 @@
 import arviz as az
 import numpy as np
 import pandas as pd
+import pymc as pm
 import pytest
+import xarray as xr
 
 import pmordinal as pmo
 
@@ -11,6 +13,7 @@ GROUPS = {
     "posterior",
     "posterior_predictive",
     "log_likelihood",
+    "log_prior",
     "sample_stats",
     "observed_data",
     "constant_data",
@@ -128,3 +131,72 @@ def test_duplicated_rows_need_no_jitter():
     fit = pmo.fit(pmo.gp_model(X, [0, 1, 1, 2, 2]), progressbar=False)
     f = fit.to_datatree(draws=50, seed=0)["posterior"]["f"].values[0]
     np.testing.assert_allclose(f[:, 0], f[:, 1], atol=1e-10)
+
+
+def test_log_priors_are_those_of_pymc():
+    """Also where priors depend on other hyperparameters: thresholds of groups."""
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.normal(size=(12, 2)), columns=["a", "b"]).assign(rater=list("uvw") * 4)
+    y = np.tile([1, 2, 3, 3], 3)
+    model = pmo.gp_model(X, y, ard=True, thresholds_by="rater")
+    fit = pmo.fit(model, progressbar=False, optimize=False)
+    draws = pm.sample_prior_predictive(3, model=model, random_seed=1)["prior"].to_dataset()
+    sampled = xr.DataTree.from_dict({"posterior": draws})
+    tree = pmo.sample_posterior(model, sampled, seed=1, progressbar=False)
+    expected = pm.stats.compute_log_prior(sampled, model=model, progressbar=False)["log_prior"]
+    assert set(tree["log_prior"].data_vars) == set(expected.data_vars)
+    for name, values in expected.data_vars.items():
+        np.testing.assert_allclose(tree["log_prior"][name].values, values.values, rtol=1e-10)
+    point = fit.to_datatree(4, seed=1)["log_prior"].to_dataset()
+    assert set(point.data_vars) == set(expected.data_vars)
+    assert all(np.ptp(v.values, axis=1).max() == 0 for v in point.values())
+
+
+@pytest.mark.slow
+def test_log_priors_of_sampled_latent_models():
+    X, y = np.linspace(0, 3, 8), [1, 1, 2, 1, 2, 3, 3, 3]
+    model = pmo.latent_model(X, y)
+    sampled = pm.sample(5, tune=5, chains=1, model=model, random_seed=1, progressbar=False)
+    tree = pmo.sample_posterior(model, sampled, seed=1, progressbar=False)["log_prior"]
+    expected = pm.stats.compute_log_prior(sampled, model=model, progressbar=False)["log_prior"]
+    assert set(tree.data_vars) == set(expected.data_vars) - {"f_white"}
+    for name, values in tree.data_vars.items():
+        np.testing.assert_allclose(values.values, expected[name].values, rtol=1e-10)
+
+
+def test_a_fit_from_a_file_has_no_priors(fit, tmp_path):
+    fit.save(tmp_path / "fit.nc")
+    assert "log_prior" not in pmo.load(tmp_path / "fit.nc").to_datatree(3, seed=1).children
+
+
+@pytest.fixture(scope="module")
+def moving(fit):
+    return fit.to_datatree(300, "gaussian", seed=2)
+
+
+def test_sensitivity_to_priors(moving):
+    found = az.psense_summary(moving, var_names=["noise", "lengthscale"])
+    assert found.index.to_list() == ["noise", "lengthscale"]
+    assert (found[["prior", "likelihood"]] > 0.01).all(axis=None)  # few wines, priors that matter
+
+
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter")
+def test_leave_one_out_of_approximations_and_of_a_part_of_the_rows(fit, tree, moving):
+    for draws in (tree, moving):
+        stats = draws["sample_stats"]
+        density = {"log_p": stats["log_p"], "log_q": stats["log_q"]}
+        whole = az.loo_approximate_posterior(draws, **density)
+        part = az.loo_subsample(draws, observations=40, seed=1, **density)
+        assert part.elpd == pytest.approx(whole.elpd, abs=4 * part.subsampling_se)
+    # EP is nearly exact here: the correction moves its draws little
+    assert az.loo_approximate_posterior(
+        tree, log_p=tree["sample_stats"]["log_p"], log_q=tree["sample_stats"]["log_q"]
+    ).elpd == pytest.approx(pmo.loo(fit).elpd, abs=0.5)
+
+
+def test_summary_of_fixed_hyperparameters(fit, tree):
+    """Statistics without the diagnostics of a sampler, which fixed values do not have."""
+    table = az.summary(tree, var_names=["~f"], kind="stats", round_to="none")
+    assert not table.isna().any(axis=None)
+    assert table.loc["noise", "mean"] == pytest.approx(float(fit.noise))
+    assert (table["sd"] < 1e-12).all()

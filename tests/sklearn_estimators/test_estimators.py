@@ -103,6 +103,21 @@ def fitted(wine):
     return OrdinalGPClassifier().fit(*wine)
 
 
+def test_prediction_sets_have_the_columns_of_the_probabilities(wine, fitted):
+    X, y = wine
+    sets = fitted.predict_set(X, coverage=0.8)
+    expected = fitted.fit_.predict(X, kind="set", coverage=0.8)["included"].values
+    np.testing.assert_array_equal(sets, expected)
+    assert sets[np.arange(len(X)), fitted.predict_proba(X).argmax(1)].all()
+    names = np.array(["e", "d", "c", "b", "a"])[y.astype(int) - 1]  # sorted in reverse
+    other = OrdinalGPClassifier(categories=list("edcba")).fit(X, names)
+    np.testing.assert_array_equal(other.predict_set(X, 0.8), sets[:, ::-1])
+    given = other.predict_set(X, 0.8, calibration=(X, names))
+    np.testing.assert_array_equal(given[:, ::-1], fitted.predict_set(X, 0.8, calibration=(X, y)))
+    with pytest.raises(ValueError, match="calibration labels contain NaN"):
+        fitted.predict_set(X, calibration=(X, [np.nan, *y[1:]]))
+
+
 def test_it_is_the_fit_of_the_package(wine, fitted):
     X, y = wine
     direct = pmo.fit(pmo.gp_model(X, y), progressbar=False)
