@@ -66,9 +66,8 @@ def plot_regions(
     grid[:, first], grid[:, second] = (g.ravel() for g in np.meshgrid(xs, ys))
     Z = fit.features.standardized(grid)
     mean, _ = fit.posterior.latent(Z)
-    population = fit.population
-    thresholds = population.thresholds
-    codes = decide(fit.posterior.probabilities(Z, population), rule)
+    thresholds = fit.population.thresholds
+    codes = decide(fit.probabilities(Z, lambda member: member.population), rule)
     classes = fit.labels.class_names
     colours = class_colours(len(classes))
     ax = new_axes(ax, "Decision regions and thresholds")

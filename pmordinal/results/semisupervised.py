@@ -54,7 +54,7 @@ class SemiSupervisedFit(OrdinalFit):
             See `OrdinalFit.predict`.
         """
         rows = {"obs": np.arange(len(self.unlabeled))}
-        return self._predict(self.unlabeled, rows, kind, rule, self.posterior.likelihood)
+        return self._predict(self.unlabeled, rows, kind, rule, lambda fit: fit.posterior.likelihood)
 
     def further_groups(self) -> dict[str, xr.Dataset]:
         """Return what this fit has in addition to an `OrdinalFit`, as groups for a file."""

@@ -15,8 +15,9 @@ from pmordinal.results import stores
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
 
-FORMAT = 2
-ALIKE = 1  # what a file is marked with whose rows are alike: older versions read it
+FORMAT = 3  # with integrated hyperparameters
+BY_ROW = 2  # what a file is marked with whose rows have groups or weights
+ALIKE = 1  # and one whose rows are alike: older versions read it
 
 
 def save(fit: "OrdinalFit", path: str | Path) -> None:
@@ -26,7 +27,7 @@ def save(fit: "OrdinalFit", path: str | Path) -> None:
     """
     path = files.local(path)
     stores.check_target(path)
-    posterior = fit.posterior
+    posterior = fit.posterior if fit.integral is None else fit.integral.mode
     header = {
         "kernel": posterior.gram.kernel.form(),
         "labels": fit.labels.to_json(),
@@ -45,6 +46,9 @@ def save(fit: "OrdinalFit", path: str | Path) -> None:
         header["by_row"] = fit.by_row.to_json()
     by_threshold = ["threshold_group", "threshold"][-posterior.likelihood.thresholds.ndim :]
     by_noise = ["noise_group"] if fit.by_row.noise is not None else []
+    needed = ALIKE if fit.by_row.is_plain else BY_ROW
+    if fit.integral is not None:
+        needed = FORMAT
     arrays = xr.Dataset(
         {
             "header": ("byte", np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)),
@@ -61,7 +65,7 @@ def save(fit: "OrdinalFit", path: str | Path) -> None:
             **{name: ("obs", values) for name, values in fit.by_row.arrays().items()},
         },
         coords={"obs": fit.index, "threshold": storable(fit.labels.threshold_names)},
-        attrs={"format": ALIKE if fit.by_row.is_plain else FORMAT, "creator": "pmordinal"},
+        attrs={"format": needed, "creator": "pmordinal"},
     )
     extra = {f"extra_{name}": value for name, value in posterior.extra.items()}
     arrays = arrays.merge(_ragged(extra))
