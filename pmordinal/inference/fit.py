@@ -3,9 +3,11 @@
 import numpy as np
 import pymc as pm
 
+from pmordinal import checks
 from pmordinal.inference.semisupervised.fit import fit_semisupervised
 from pmordinal.inference.supervised import fit_supervised
 from pmordinal.results.fit import OrdinalFit
+from pmordinal.results.integrate import METHODS
 
 
 def fit(
@@ -19,6 +21,7 @@ def fit(
     seed: int | np.random.Generator | None = None,
     max_evaluations: int = 500,
     optimize: bool = True,
+    hyper: str = "point",
     semisupervised: bool = False,
     proportions=None,
 ) -> OrdinalFit:
@@ -48,6 +51,9 @@ def fit(
         Evaluations of the objective, for each start.
     optimize : bool
         False does not optimise: the posterior at the hyperparameters in `start`.
+    hyper : {"point", "integrate", "psis", "ccd"}
+        ``"integrate"`` integrates the hyperparameters out, so that predictions carry their
+        uncertainty: ``"psis"``, which is the default, and ``"ccd"`` are methods of `OrdinalFit.integrate`.
     semisupervised : bool
         Learn from the rows without a label too, by matching their class proportions; see
         `fit_semisupervised`. Else they are marginalised, which leaves the fit as if they were not
@@ -69,6 +75,11 @@ def fit(
     >>> result.predict([[0.0], [3.0]], kind="class")
     array([1, 3])
     """
+    checks.one_of("hyper", hyper, ("point", "integrate", *METHODS))
+    if hyper != "point" and (semisupervised or not optimize):
+        raise ValueError(
+            f"hyper={hyper!r} needs the optimum of a supervised fit: leave semisupervised and optimize as they are"
+        )
     if semisupervised:
         return fit_semisupervised(
             model,
@@ -83,7 +94,7 @@ def fit(
         )
     if proportions is not None:
         raise ValueError("proportions are those of the unlabelled rows: pass semisupervised=True")
-    return fit_supervised(
+    found = fit_supervised(
         model,
         objective,
         starts,
@@ -94,3 +105,6 @@ def fit(
         max_evaluations=max_evaluations,
         optimize=optimize,
     )
+    if hyper == "point":
+        return found
+    return found.integrate(METHODS[0] if hyper == "integrate" else hyper, seed=seed)

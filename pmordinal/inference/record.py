@@ -7,7 +7,8 @@ import numpy as np
 from pmordinal.errors import ConvergenceWarning, warn
 from pmordinal.inference.landscape import Landscape
 from pmordinal.inference.optimise import Run
-from pmordinal.results.fit import FitStatus, OrdinalFit
+from pmordinal.results.fit import OrdinalFit
+from pmordinal.results.status import FitStatus
 
 DOUBTFUL = 30.0  # nats of estimated error of the evidence, above which to warn
 

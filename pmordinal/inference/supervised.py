@@ -15,7 +15,8 @@ from pmordinal.inference.record import record
 from pmordinal.inference.starting_points import starting_points
 from pmordinal.linalg.threads import blas_threads
 from pmordinal.model.problem import Problem
-from pmordinal.results.fit import FitStatus, OrdinalFit
+from pmordinal.results.fit import OrdinalFit
+from pmordinal.results.status import FitStatus
 
 
 def fit_supervised(

@@ -70,9 +70,12 @@ def plot_regions(
     mean, _ = fit.posterior.latent(Z)
     if (shift := fit.features.shift(Z)) is not None:
         mean = mean + shift
-    likelihood = shifted(fit, chosen_likelihood(fit, at), Z)
-    thresholds = likelihood.thresholds
-    codes = decide(fit.posterior.probabilities(Z, likelihood), rule)
+    thresholds = chosen_likelihood(fit, at).thresholds
+
+    def likelihood_of(member):
+        return shifted(member, chosen_likelihood(member, at), Z)
+
+    codes = decide(fit.probabilities(Z, likelihood_of), rule)
     classes = fit.labels.class_names
     colours = class_colours(len(classes))
     ax = new_axes(ax, "Decision regions and thresholds")

@@ -168,7 +168,7 @@ def joint_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> Join
                     "pm.sample(model=model)"
                 )
             there, log_q = q.draw(rng)
-            state = _state(surface, there)
+            state = state_at(surface, there)
             if state is None:
                 continue
             log_prior, posterior = state
@@ -196,7 +196,7 @@ def joint_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> Join
     )
 
 
-def _state(surface: Surface, x: np.ndarray) -> tuple[float, Posterior] | None:
+def state_at(surface: Surface, x: np.ndarray) -> tuple[float, Posterior] | None:
     """Return log prior and posterior at the hyperparameters `x`; None if the engine fails."""
     try:
         with np.errstate(all="ignore"):  # overflow is checked below

@@ -1,7 +1,7 @@
 """Posterior draws as an ArviZ ``DataTree``, with the groups that ArviZ's functions need."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import arviz as az
@@ -15,6 +15,7 @@ from pmordinal.data.labels import Labels
 from pmordinal.linalg.threads import blas_threads
 from pmordinal.links import Link
 from pmordinal.results.curvature import JointDraws, joint_draws, pareto_k
+from pmordinal.results.integrate import METHODS, integrate, integrated_draws
 from pmordinal.results.term_draws import Effects
 
 if TYPE_CHECKING:
@@ -70,14 +71,20 @@ class Draws:
 
 
 def to_datatree(
-    fit: "OrdinalFit", draws: int = 1000, hyper: str = "point", seed=None
+    fit: "OrdinalFit", draws: int = 1000, hyper: str | None = None, seed=None
 ) -> xr.DataTree:
     """Return draws from the posterior of a fit; see `OrdinalFit.to_datatree`."""
     draws = checks.integer("draws", draws, minimum=1)
-    checks.one_of("hyper", hyper, ("point", "gaussian"))
+    if hyper is None:
+        hyper = "point" if fit.integral is None else fit.integral.account.method
+    checks.one_of("hyper", hyper, HYPER)
     rng = checks.generator("seed", seed)
+    if hyper in METHODS and (fit.integral is None or fit.integral.account.method != hyper):
+        fit = integrate(fit, hyper, seed=rng)
+    elif hyper not in METHODS and fit.integral is not None:
+        fit = replace(fit, posterior=fit.integral.mode, integral=None)
     posterior = fit.posterior
-    joint = (joint_draws if hyper == "gaussian" else point_draws)(fit, draws, rng)
+    joint = HYPER[hyper](fit, draws, rng)
     latent = joint.latent
     attrs: dict[str, Any] = {"hyper": hyper, "log_evidence": fit.log_evidence, **joint.attrs}
     if (number := checks.seed_number(seed)) is not None:
@@ -143,6 +150,9 @@ def point_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> Join
         {},
         Effects.of(fit.features, fit.model_terms).draw(posterior, latent.f, rng),
     )
+
+
+HYPER = {"point": point_draws, "gaussian": joint_draws} | dict.fromkeys(METHODS, integrated_draws)
 
 
 def assemble(

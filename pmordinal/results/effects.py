@@ -1,9 +1,7 @@
 """How predictions change along attributes: averages over the training rows, with intervals.
 
 An effect is a weighted average of predictions, Σ_i w_i g(f(z_i)), at rows z_i that have the value in question;
-a difference of two effects is one too, with weights of both signs. Means are exact. Intervals are
-those of the posterior of the latent function: of P(Y = k) given f, not of Y. They come from draws of f at all the
-rows of an effect together, with the same white noise for all effects, so that curves stay smooth.
+a difference of two effects is one too, with weights of both signs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from arviz_base.validate import validate_ci_prob
-from scipy.stats import norm
 
 from pmordinal import checks
 from pmordinal.data.coding import Column
 from pmordinal.data.features import Features
-from pmordinal.likelihood import OrdinalLikelihood
-from pmordinal.posterior import Posterior
-from pmordinal.results.chosen_group import chosen_likelihood, of_attributes, shifted
+from pmordinal.posterior.mixture import shares
+from pmordinal.results.averages import Effect, Sampled, summarise
+from pmordinal.results.chosen_group import chosen_likelihood, of_attributes
 
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
@@ -122,20 +119,26 @@ def effects(
         )
     draws = checks.integer("draws", draws, minimum=2)
     tails = interval_tails(ci_prob)
-    likelihood = chosen_likelihood(fit, at)
     X = training_rows(fit, at, names, checks.integer("rows", rows, minimum=1))
     attributes = [attribute(fit, name, n_grid) for name in names]
     if len(names) > 1 and any(a.numeric for a in attributes):
         raise ValueError("feature: only categorical attributes can be combined")
     base = None if versus is None else moved(X, _values_of(fit, names, versus))
     rng = checks.generator("seed", seed)
-    alphas = fit.posterior.components(draws, rng)
-    noise = rng.standard_normal((draws, len(X) if base is None else 2 * len(X)))
+    places = list(product(*(range(len(a.labels)) for a in attributes)))
+    found: list[list[Sampled]] = [[] for _ in places]
+    members = shares([1.0] if fit.integral is None else fit.integral.weights, draws)
+    for count, (weight, member) in zip(members, fit.members, strict=True):
+        likelihood = chosen_likelihood(member, at)
+        alphas = member.posterior.components(count, rng)
+        noise = rng.standard_normal((count, len(X) if base is None else 2 * len(X)))
+        for place, sampled in zip(places, found, strict=True):
+            changes = [(a.where, a.codes[i]) for a, i in zip(attributes, place, strict=True)]
+            effect = Effect.of(member, likelihood, alphas, moved(X, changes), base)
+            sampled.append(effect.sample(weight, noise))
     tables = []
-    for place in product(*(range(len(a.labels)) for a in attributes)):
-        changes = [(a.where, a.codes[i]) for a, i in zip(attributes, place, strict=True)]
-        effect = Effect.of(fit, likelihood, alphas, moved(X, changes), base)
-        table = effect.summarise(fit.labels.class_names, kinds, noise, tails)
+    for place, sampled in zip(places, found, strict=True):
+        table = summarise(sampled, fit.labels.class_names, kinds, tails)
         for i, (name, a) in enumerate(zip(names, attributes, strict=True)):
             table.insert(i, name, a.labels[place[i]])
         tables.append(table)
@@ -145,129 +148,6 @@ def effects(
             result[name] = pd.Categorical(result[name], categories=a.labels)
     result["class"] = pd.Categorical(result["class"], fit.labels.class_names, ordered=True)
     return result
-
-
-@dataclass(frozen=True)
-class Effect:
-    """A weighted average of predictions over rows, or a difference of two averages.
-
-    Attributes
-    ----------
-    likelihood : OrdinalLikelihood
-    weights : ndarray, shape (m,)
-    probs : ndarray, shape (m, r)
-        Class probabilities of the rows.
-    means : ndarray, shape (draws or 1, m)
-        Means of the latent function at the rows, one set for each Gaussian component of the posterior.
-    covariance : ndarray, shape (m, m)
-        Covariance around these means, without white noise.
-    white : ndarray, shape (m,)
-        Variance of the white noise in the covariance function, which data cannot predict.
-    """
-
-    likelihood: OrdinalLikelihood
-    weights: np.ndarray
-    probs: np.ndarray
-    means: np.ndarray
-    covariance: np.ndarray
-    white: np.ndarray
-
-    @classmethod
-    def of(
-        cls,
-        fit: "OrdinalFit",
-        likelihood: OrdinalLikelihood,
-        alphas: np.ndarray,
-        X: np.ndarray,
-        base: np.ndarray | None = None,
-    ) -> "Effect":
-        """Return the average over rows `X`, minus that over rows `base` if given; both in the user's units."""
-        weights = np.full(len(X), 1.0 / len(X))
-        if base is not None:
-            X, weights = np.concatenate([X, base]), np.repeat([1.0, -1.0], len(X)) / len(X)
-        X, which = np.unique(X, axis=0, return_inverse=True)  # one-hot rows often coincide
-        Z = fit.features.standardized(X)
-        means, covariance, white = joint_latent(fit.posterior, Z, alphas)
-        if (shift := fit.features.shift(Z)) is not None:
-            means = means + shift
-        return cls(
-            likelihood,
-            np.bincount(which.ravel(), weights, len(X)),
-            fit.posterior.probabilities(Z, shifted(fit, likelihood, Z)),
-            means,
-            covariance,
-            white,
-        )
-
-    def summarise(
-        self, names: list[str], kinds: Sequence[str], noise: np.ndarray, tails: tuple[float, float]
-    ) -> pd.DataFrame:
-        """Return mean, standard deviation and interval of each kind of prediction.
-
-        Parameters
-        ----------
-        names : list of str
-            Names of the classes.
-        kinds : sequence of str
-        noise : ndarray, shape (draws, at least m)
-            Standard normal draws, shared by all effects.
-        tails : tuple of float
-            Probabilities below the ends of the interval.
-        """
-        w, r = self.weights, self.likelihood.n_classes
-        # the symmetric root is a smooth function of C, which a pivoted Cholesky factor is not
-        values, vectors = np.linalg.eigh(self.covariance)
-        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        f = self.means + noise[:, : w.size] @ root
-        sampled = np.einsum("i,tik->tk", w, self._class_probs(f))
-        exact = w @ self.probs
-        reductions = {
-            "probs": (np.eye(r), names),
-            "exceedance": (np.tri(r)[:, 1:], names[1:]),
-            "rank": (np.arange(r)[:, None], [None]),
-        }
-        tables = []
-        for kind in kinds:
-            if kind == "latent":
-                mean, sd, low, high = self._latent(f, tails)
-                row = {"class": [None], "mean": mean, "sd": sd, "low": low, "high": high}
-            else:
-                A, classes = reductions[kind]
-                low, high = np.quantile(sampled @ A, tails, axis=0)
-                row = {"class": classes, "mean": exact @ A, "sd": (sampled @ A).std(0)}
-                row |= {"low": low, "high": high}
-            tables.append(pd.DataFrame({"kind": kind} | row))
-        return pd.concat(tables, ignore_index=True)
-
-    def _latent(self, f: np.ndarray, tails: tuple[float, float]) -> tuple[float, ...]:
-        """Return mean, standard deviation and interval of the averaged latent function."""
-        w = self.weights
-        centers = self.means @ w
-        variance = max(w @ self.covariance @ w, 0.0) + centers.var()
-        mean, sd = float(centers.mean()), float(np.sqrt(variance))
-        if len(centers) > 1:
-            return mean, sd, *np.quantile(f @ w, tails)
-        return mean, sd, *(mean + sd * norm.ppf(tails))
-
-    def _class_probs(self, f: np.ndarray) -> np.ndarray:
-        """Return P(Y = k | f) for draws of f, shape (draws, m, r)."""
-        if np.any(self.white > 0.0):
-            white = np.broadcast_to(self.white, f.shape)
-            return self.likelihood.probabilities(f.ravel(), white.ravel()).reshape(*f.shape, -1)
-        z = (self.likelihood.edges - f[..., None]) / self.likelihood.noise
-        return np.diff(self.likelihood.link.cdf(z), axis=-1)
-
-
-def joint_latent(
-    posterior: Posterior, Z: np.ndarray, alphas: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return means of f at new rows for each α, their covariance without white noise, and its variance."""
-    k = posterior.support_gram.cross(Z)
-    v = posterior.explain(k)
-    kernel, values = posterior.gram.kernel, posterior.gram.values
-    prior = kernel.matrix(values, Z, Z)[0]
-    white = kernel.diagonal(values, Z)[0] - kernel.copy_diagonal(values, Z)
-    return alphas.T @ k, prior - v.T @ v, white
 
 
 def interval_tails(ci_prob: float | None) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """`OrdinalFit`: a fitted ordinal Gaussian process, its parameters and predictions."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,47 +17,21 @@ from pmordinal.data.rows import row_names
 from pmordinal.data.terms import Term
 from pmordinal.likelihood import OrdinalLikelihood, Rows
 from pmordinal.posterior import Posterior
+from pmordinal.posterior.mixture import mixed
 from pmordinal.results.decisions import KINDS, present
+from pmordinal.results.status import FitStatus
 from pmordinal.results.summary import by_level, further
 
 if TYPE_CHECKING:
     from pmordinal.results.curvature import Surface
+    from pmordinal.results.integral import Integral
 
 BLOCK = 2**22  # largest number of entries of a temporary array in a prediction: 32 MB
 DRAWS = 1000  # entries counted for each new row at least: some engines have a mean for each draw
 TERMS = 32  # entries counted for each class of a new row: log probability and derivatives
 
 
-@dataclass(frozen=True)
-class FitStatus:
-    """How a fit ended.
-
-    Attributes
-    ----------
-    converged : bool
-    evaluations, iterations : int
-        Evaluations of the objective and iterations of L-BFGS, over all starts.
-    seconds : float
-    message : str
-    objectives : tuple of float
-        The optimum that each start reached.
-    log_evidence_correction : float, optional
-        The engine's estimate of the true log evidence minus its own, in nats.
-    interrupted : bool
-        Whether Ctrl-C ended it; the best result until then is kept.
-    seed : int, optional
-        The seed of the scattered starts, if it was given as a number.
-    """
-
-    converged: bool
-    evaluations: int
-    iterations: int
-    seconds: float
-    message: str
-    objectives: tuple[float, ...]
-    log_evidence_correction: float | None = None
-    interrupted: bool = False
-    seed: int | None = None
+type LikelihoodOf = Callable[["OrdinalFit"], OrdinalLikelihood]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +62,8 @@ class OrdinalFit:
         The objective and where its optimum is, for ``hyper="gaussian"``; a fit from a file or a pickle has none.
     by_row : ByRow
         Groups and weights of the labelled rows.
+    integral : Integral, optional
+        Values of the hyperparameters with weights; see `integrate`. `point` is still their point estimate.
     """
 
     posterior: Posterior
@@ -104,6 +80,17 @@ class OrdinalFit:
     model_terms: tuple[Term, ...] = ()
     optimum: "tuple[Surface, np.ndarray] | None" = field(default=None, repr=False)
     by_row: ByRow = field(default_factory=ByRow, repr=False)
+    integral: "Integral | None" = field(default=None, repr=False)
+
+    @property
+    def members(self) -> "Iterator[tuple[float, OrdinalFit]]":
+        """Weights and fits at fixed hyperparameters: this one alone, or those of an integrated fit."""
+        if self.integral is None:
+            yield 1.0, self
+            return
+        posteriors, records = self.posterior.members, self.integral.records  # type: ignore[attr-defined]
+        for w, posterior, record in zip(self.integral.weights, posteriors, records, strict=True):
+            yield w, replace(self, posterior=posterior, point=record.point, integral=None)
 
     @property
     def thresholds(self) -> np.ndarray:
@@ -133,14 +120,6 @@ class OrdinalFit:
             s if self.by_row.noise is None else s[-1],  # type: ignore[index]
             likelihood.link,
         )
-
-    def likelihood_at(self, Xnew) -> OrdinalLikelihood:
-        """Return the likelihood of new rows: that of their groups, the population's where these are not known."""
-        return self._likelihood_at(Xnew, self.features.transform(Xnew, name="Xnew"))
-
-    def _likelihood_at(self, Xnew, X: np.ndarray) -> OrdinalLikelihood:
-        rows = Rows(*self.by_row.codes_at(Xnew), shift=self.features.shift(X))
-        return self.posterior.likelihood.at_new(rows)
 
     @property
     def log_evidence(self) -> float:
@@ -191,27 +170,38 @@ class OrdinalFit:
         if calibration is not None:
             raise ValueError(f"calibration is for kind='set', not for kind={kind!r}")
         X = self.features.transform(Xnew, name="Xnew")
+        known = Rows(*self.by_row.codes_at(Xnew), shift=self.features.shift(X))
+        rows = {"obs": row_names(Xnew, len(X))}
         return self._predict(
-            X, {"obs": row_names(Xnew, len(X))}, kind, rule, self._likelihood_at(Xnew, X)
+            X, rows, kind, rule, lambda fit: fit.posterior.likelihood.at_new(known)
         )
 
-    def _predict(self, X: np.ndarray, rows: dict, kind: str, rule, likelihood: OrdinalLikelihood):
+    def _predict(self, X: np.ndarray, rows: dict, kind: str, rule, likelihood_of: "LikelihoodOf"):
         """Return predictions for rows in the units of the covariance, with the likelihood of these rows."""
         one_of("kind", kind, KINDS)
         if kind == "latent":
-            blocks = [self.posterior.latent(X[part]) for part in self._blocks(X)]
-            mean, var = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-            if likelihood.rows.shift is not None:
-                mean = mean + likelihood.rows.shift
+            moments = [(w, *fit._latent(X)) for w, fit in self.members]
+            weights, means, variances = map(np.array, zip(*moments, strict=True))
+            mean, var = mixed(weights, means, variances)
+            if (shift := self.features.shift(X)) is not None:
+                mean = mean + shift
             data = {"mean": ("obs", mean), "sd": ("obs", np.sqrt(var))}
             return xr.Dataset(data, coords=rows)
-        probs = np.concatenate(
-            [
-                self.posterior.probabilities(X[part], likelihood.of_rows(part))
-                for part in self._blocks(X)
-            ]
-        )
-        return present(probs, self.labels, rows, kind, rule)
+        return present(self.probabilities(X, likelihood_of), self.labels, rows, kind, rule)
+
+    def _latent(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        blocks = [self.posterior.latent(X[part]) for part in self._blocks(X)]
+        mean, var = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+        return mean, var
+
+    def probabilities(self, X: np.ndarray, likelihood_of: "LikelihoodOf") -> np.ndarray:
+        """Return class probabilities of rows in the units of the covariance, averaged over the members."""
+        total = np.zeros((len(X), self.labels.n_classes))
+        for w, fit in self.members:
+            likelihood = likelihood_of(fit)
+            for part in fit._blocks(X):
+                total[part] += w * fit.posterior.probabilities(X[part], likelihood.of_rows(part))
+        return total
 
     def _blocks(self, X: np.ndarray) -> Iterator[slice]:
         """Yield new rows in blocks, so that what they need besides the result is bounded."""
@@ -227,12 +217,14 @@ class OrdinalFit:
         the attribute, so that it does not depend on units. The covariance must have one
         length-scale for each attribute.
         """
-        gram = self.posterior.gram
-        kappa = gram.kernel.relevance(gram.values, gram.X.shape[1])
-        if kappa is None:
-            raise ValueError(
-                "relevance needs one length-scale for each attribute: fit with ard=True"
-            )
+        gram, kappa = self.posterior.gram, np.zeros(self.posterior.gram.X.shape[1])
+        for weight, member in self.members:
+            each = gram.kernel.relevance(member.posterior.gram.values, kappa.size)
+            if each is None:
+                raise ValueError(
+                    "relevance needs one length-scale for each attribute: fit with ard=True"
+                )
+            kappa += weight * each
         series = pd.Series(kappa * gram.X.var(0), index=list(self.features.names), name="relevance")
         return series.sort_values(ascending=False)
 
@@ -310,16 +302,17 @@ class OrdinalFit:
 
         return variance_shares(self)
 
-    def to_datatree(self, draws: int = 1000, hyper: str = "point", seed=None) -> xr.DataTree:
+    def to_datatree(self, draws: int = 1000, hyper: str | None = None, seed=None) -> xr.DataTree:
         """Return draws from the posterior as an ArviZ ``DataTree``.
 
         Parameters
         ----------
         draws : int
-        hyper : {"point", "gaussian"}
-            ``"point"``: the hyperparameters stay at their estimate. ``"gaussian"``: they are drawn
-            from a Gaussian with the curvature of the objective there, on the unconstrained scale,
-            and the engine runs once for each draw.
+        hyper : {"point", "gaussian", "psis", "ccd"}, optional
+            ``"point"``, the default: the hyperparameters stay at their estimate. ``"gaussian"``: they
+            are drawn from a Gaussian with the curvature of the objective there, on the unconstrained
+            scale, and the engine runs once for each draw. ``"psis"``, ``"ccd"``: they are those of
+            `integrate`, which is the default of an integrated fit, as often as their weights say.
         seed : int or Generator, optional
 
         Returns
@@ -339,9 +332,35 @@ class OrdinalFit:
 
         return to_datatree(self, draws, hyper, seed)
 
+    def integrate(self, method: str = "psis", *, draws: int = 256, seed=None) -> "OrdinalFit":
+        """Return the fit with its hyperparameters integrated out, in place of their point estimate.
+
+        Predictions, effects, terms, coefficients and leave-one-out scores of the result carry the
+        uncertainty of the hyperparameters; `hyperparameters` says how large it is.
+
+        Parameters
+        ----------
+        method : {"psis", "ccd"}
+            ``"psis"``: draws around the optimum, weighted by Pareto-smoothed importance sampling.
+            ``"ccd"``: a central composite design, with fewer runs of the engine.
+        draws : int
+            Of ``"psis"``; 256, 512 and the like are spread most evenly.
+        seed : int or Generator, optional
+            Of ``"psis"``.
+        """
+        from pmordinal.results.integrate import integrate
+
+        return integrate(self, method, draws=draws, seed=seed)
+
+    def hyperparameters(self, ci_prob: float | None = None) -> pd.DataFrame:
+        """Return ``mean``, ``sd``, ``lower`` and ``upper`` of each hyperparameter of an integrated fit."""
+        from pmordinal.results.integral import hyperparameters
+
+        return hyperparameters(self, ci_prob)
+
     def further_groups(self) -> dict[str, xr.Dataset]:
         """Return further groups for the file of a fit, which subclasses may have."""
-        return {}
+        return {} if self.integral is None else {"integral": self.integral.to_dataset()}
 
     def save(self, path: str | Path) -> None:
         """Write the fit to a netCDF file (``.nc``) or a Zarr store (``.zarr``); see `load`."""
@@ -377,6 +396,8 @@ class OrdinalFit:
         for by, thresholds in by_level(self.by_row.thresholds, self.thresholds):
             pairs = zip(names, thresholds, strict=True)
             lines.append(f"  thresholds   {by}" + ", ".join(f"{k}: {v:.4g}" for k, v in pairs))
+        if self.integral is not None:
+            lines.insert(4, f"  hyper        {self.integral.account}; their mode:")
         for name, value in further(self.point).items():
             lines.append(f"  {name:<12} " + np.array2string(value, precision=4, threshold=8))
         lines.append(

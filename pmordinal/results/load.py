@@ -18,8 +18,10 @@ from pmordinal.likelihood import OrdinalLikelihood, Rows
 from pmordinal.likelihood.rows import ALIKE
 from pmordinal.posterior import Status
 from pmordinal.results import stores
-from pmordinal.results.fit import FitStatus, OrdinalFit
+from pmordinal.results.fit import OrdinalFit
+from pmordinal.results.integral import Integral, integrated
 from pmordinal.results.semisupervised import SemiSupervisedFit
+from pmordinal.results.status import FitStatus
 from pmordinal.results.storage import FORMAT
 
 GROUPS = ("fit", "kernel", "point")
@@ -123,4 +125,6 @@ def _rebuild(groups: dict[str, xr.Dataset]) -> OrdinalFit:
     )
     if "semisupervised" in groups:
         return SemiSupervisedFit.from_dataset(fit, groups["semisupervised"])
+    if "integral" in groups:
+        return integrated(fit, Integral.from_dataset(posterior, fit.engine, groups["integral"]))
     return fit

@@ -56,8 +56,9 @@ class SemiSupervisedFit(OrdinalFit):
         """
         rows = {"obs": np.arange(len(self.unlabeled))}
         known = Rows(shift=self.features.shift(self.unlabeled))
-        likelihood = self.posterior.likelihood.at_new(known)
-        return self._predict(self.unlabeled, rows, kind, rule, likelihood)
+        return self._predict(
+            self.unlabeled, rows, kind, rule, lambda fit: fit.posterior.likelihood.at_new(known)
+        )
 
     def further_groups(self) -> dict[str, xr.Dataset]:
         """Return what this fit has in addition to an `OrdinalFit`, as groups for a file."""

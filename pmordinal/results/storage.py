@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pmordinal.posterior import Posterior
     from pmordinal.results.fit import OrdinalFit
 
-FORMAT = 3  # the newest, of fits with offsets
+FORMAT = 3  # the newest, of fits with offsets or with integrated hyperparameters
 GROUPED = 2  # of fits with groups or weights
 ALIKE = 1  # of fits whose rows are alike; older versions read all that they know
 
@@ -28,7 +28,7 @@ def save(fit: "OrdinalFit", path: str | Path) -> None:
     """
     path = files.local(path)
     stores.check_target(path)
-    posterior = fit.posterior
+    posterior = fit.posterior if fit.integral is None else fit.integral.mode
     header = {
         "kernel": posterior.gram.kernel.form(),
         "labels": fit.labels.to_json(),
@@ -91,6 +91,6 @@ def _ragged(arrays: dict[str, np.ndarray]) -> xr.Dataset:
 
 def _format(fit: "OrdinalFit") -> int:
     """Return the oldest format that can hold a fit."""
-    if fit.features.offsets:
+    if fit.features.offsets or fit.integral is not None:
         return FORMAT
     return ALIKE if fit.by_row.is_plain else GROUPED

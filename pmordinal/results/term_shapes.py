@@ -1,19 +1,20 @@
 """Terms along their columns, in the user's units: what a picture of a term shows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
 
 from pmordinal.data.coding import Column
 from pmordinal.data.features import Features
 from pmordinal.data.terms import Term
 from pmordinal.gram import Kernel
-from pmordinal.results.terms import effect_rows
+from pmordinal.posterior import Posterior
+from pmordinal.posterior.mixture import mixed, quantiles
+from pmordinal.results.terms import effect_rows, parts, term_moments
 
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
@@ -90,8 +91,9 @@ def shape(
     tails : tuple of float
         Probabilities below the ends of the intervals.
     """
-    term, kernel, values = part
-    moments = Moments(fit, kernel, values, norm.ppf(tails))
+    term = part[0]
+    place = [known.name for known, *_ in parts(fit)].index(term.name)
+    moments = Moments(fit, place, tails)
     if term.kind == "group":
         return _ordered(fit, term, moments)
     axes = axes_of(fit, term, n_grid)
@@ -113,38 +115,57 @@ def shape(
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Means and intervals of one term."""
+    """Means and intervals of one term, over the members of the fit.
+
+    Attributes
+    ----------
+    fit : OrdinalFit
+    place : int
+        Of the term, among all of the fit.
+    tails : tuple of float
+        Probabilities below the ends of the intervals.
+    """
 
     fit: "OrdinalFit"
-    kernel: Kernel
-    values: Sequence[np.ndarray]
-    quantiles: np.ndarray
+    place: int
+    tails: tuple[float, float]
 
     def at(self, rows: np.ndarray, unit: float = 1.0) -> pd.DataFrame:
         """Return those at rows, in the units of the matrix."""
-        mean, variance = self.fit.posterior.part(self.kernel, self.values, rows)
-        return self._table(mean / unit, np.sqrt(variance) / unit)
+        weights, found = term_moments(self.fit, {self.place: rows})
+        return self._table(weights, *found[self.place], unit)
 
     def means(self, rows: np.ndarray) -> np.ndarray:
         """Return the means alone, which is faster."""
-        posterior = self.fit.posterior
-        return (
-            self.kernel.matrix(self.values, posterior.support_gram.X, rows)[0].T @ posterior.alpha
-        )
+        total = np.zeros(len(rows))
+        for weight, posterior, kernel, values in self._members():
+            k = kernel.matrix(values, posterior.support_gram.X, rows)[0]
+            total += weight * (k.T @ posterior.alpha)
+        return total
 
     def of_averages(self, averages: Sequence[np.ndarray]) -> pd.DataFrame:
         """Return those of the averages of the term over blocks of rows."""
-        posterior, X = self.fit.posterior, self.fit.posterior.support_gram.X
-        blocks = [self.kernel.matrix(self.values, X, rows)[0].mean(axis=1) for rows in averages]
-        k = np.stack(blocks, axis=1)
-        v = posterior.explain(k)
-        prior = [self.kernel.matrix(self.values, rows, rows)[0].mean() for rows in averages]
-        variance = np.maximum(np.array(prior) - (v * v).sum(0), 0.0)
-        return self._table(k.T @ posterior.alpha, np.sqrt(variance))
+        weights, means, variances = [], [], []
+        for weight, posterior, kernel, values in self._members():
+            X = posterior.support_gram.X
+            k = np.stack([kernel.matrix(values, X, rows)[0].mean(axis=1) for rows in averages], 1)
+            v = posterior.explain(k)
+            prior = [kernel.matrix(values, rows, rows)[0].mean() for rows in averages]
+            weights.append(weight)
+            means.append(k.T @ posterior.alpha)
+            variances.append(np.maximum(np.array(prior) - (v * v).sum(0), 0.0))
+        return self._table(np.array(weights), np.stack(means), np.stack(variances))
 
-    def _table(self, mean: np.ndarray, sd: np.ndarray) -> pd.DataFrame:
-        low, high = (mean + q * sd for q in self.quantiles)
-        return pd.DataFrame({"mean": mean, "low": low, "high": high})
+    def _members(self) -> Iterator[tuple[float, Posterior, Kernel, Sequence[np.ndarray]]]:
+        for weight, member in self.fit.members:
+            yield weight, member.posterior, *parts(member)[self.place][1:]
+
+    def _table(
+        self, weights: np.ndarray, means: np.ndarray, variances: np.ndarray, unit: float = 1.0
+    ) -> pd.DataFrame:
+        mean, _ = mixed(weights, means, variances)
+        low, high = quantiles(weights, means, variances, self.tails)
+        return pd.DataFrame({"mean": mean / unit, "low": low / unit, "high": high / unit})
 
 
 def axes_of(fit: "OrdinalFit", term: Term, n_grid: int) -> list[Axis]:

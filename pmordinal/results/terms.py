@@ -4,18 +4,19 @@ Terms compete for the same labels, so their posteriors depend on each other. Tha
 others in the model: E f_t = k_t α, and its covariance is what is left of the prior's when the labels are known.
 """
 
+from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.stats import norm
 
 from pmordinal.data.features import Features
 from pmordinal.data.rows import row_names
 from pmordinal.data.terms import WITH_COEFFICIENTS, Term
 from pmordinal.gram import Kernel
+from pmordinal.posterior.mixture import mixed, quantiles
 from pmordinal.results.effects import interval_tails
 
 if TYPE_CHECKING:
@@ -47,10 +48,11 @@ def terms(fit: "OrdinalFit", Xnew: Any = None) -> xr.Dataset:
         rows = fit.features.transform(Xnew, name="Xnew")
         index = row_names(Xnew, len(rows))
     found = parts(fit)
-    moments = [fit.posterior.part(kernel, values, rows) for _, kernel, values in found]
     offsets = fit.features.offsets
+    weights, each = term_moments(fit, dict.fromkeys(range(len(found)), rows))
+    moments = [mixed(weights, *each[place]) for place in range(len(found))]
     moments += [(rows[:, j], np.zeros(len(rows))) for j in offsets]
-    means, variances = (np.stack(each) for each in zip(*moments, strict=True))
+    means, variances = (np.stack(of_terms) for of_terms in zip(*moments, strict=True))
     data = {"mean": (("term", "obs"), means), "sd": (("term", "obs"), np.sqrt(variances))}
     names = [*(term.name for term, *_ in found), *(fit.features.names[j] for j in offsets)]
     return xr.Dataset(data, coords={"term": names, "obs": index})
@@ -58,28 +60,60 @@ def terms(fit: "OrdinalFit", Xnew: Any = None) -> xr.Dataset:
 
 def coefficients(fit: "OrdinalFit", ci_prob: float | None = None) -> pd.DataFrame:
     """Return the effects of linear, factor and group terms; see `OrdinalFit.coefficients`."""
-    tails = norm.ppf(interval_tails(ci_prob))
-    tables = []
-    for term, kernel, values in parts(fit):
+    tails = interval_tails(ci_prob)
+    shown = {}
+    for place, (term, *_) in enumerate(parts(fit)):
         if term.kind in WITH_COEFFICIENTS:
             rows, levels, one = effect_rows(fit.features, term)
-            names, unit = [term.name] * len(rows), np.full(len(rows), one)
+            shown[place] = ([term.name] * len(rows), levels, rows, np.full(len(rows), one))
         elif term.kind == "slopes":
-            names, levels, rows, unit = slope_rows(fit.features, term)
-        else:
-            continue
-        mean, variance = fit.posterior.part(kernel, values, rows)
-        mean, sd = mean / unit, np.sqrt(variance) / unit
-        bounds = {"lower": mean + tails[0] * sd, "upper": mean + tails[1] * sd}
-        tables.append(
-            pd.DataFrame({"term": names, "level": levels, "mean": mean, "sd": sd, **bounds})
-        )
+            shown[place] = slope_rows(fit.features, term)
+    weights, each = term_moments(fit, {place: rows for place, (_, _, rows, _) in shown.items()})
+    tables = []
+    for place, (names, levels, _, unit) in shown.items():
+        mean, variance = mixed(weights, *each[place])
+        lower, upper = quantiles(weights, *each[place], tails)
+        table = {"term": names, "level": levels, "mean": mean / unit}
+        table |= {"sd": np.sqrt(variance) / unit, "lower": lower / unit, "upper": upper / unit}
+        tables.append(pd.DataFrame(table))
     if not tables:
         raise ValueError(
             "the model has no linear, factor or group terms: see fit.terms() and fit.effects(…), or say such terms "
             "in pmo.formula_model"
         )
     return pd.concat(tables, ignore_index=True)
+
+
+def term_moments(
+    fit: "OrdinalFit", rows: Mapping[int, np.ndarray]
+) -> tuple[np.ndarray, dict[int, tuple[np.ndarray, np.ndarray]]]:
+    """Return means and variances of terms at rows, for each member of a fit.
+
+    Parameters
+    ----------
+    fit : OrdinalFit
+    rows : mapping of int to ndarray
+        For each term, by its place, the rows in the units of the matrix.
+
+    Returns
+    -------
+    weights : ndarray, shape (K,)
+        Of the members.
+    moments : dict of int to tuple of ndarray, shape (K, m)
+    """
+    weights: list[float] = []
+    found: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {place: [] for place in rows}
+    for weight, member in fit.members:
+        weights.append(weight)
+        known = parts(member)
+        for place, where in rows.items():
+            _, kernel, values = known[place]
+            found[place].append(member.posterior.part(kernel, values, where))
+    stacked = {
+        place: (np.stack([mean for mean, _ in each]), np.stack([var for _, var in each]))
+        for place, each in found.items()
+    }
+    return np.array(weights), stacked
 
 
 def effect_rows(features: Features, term: Term) -> tuple[np.ndarray, list[str | None], float]:
@@ -138,13 +172,15 @@ def variance_shares(fit: "OrdinalFit") -> pd.Series:
     X = fit.posterior.gram.X
     X = X[np.linspace(0, len(X) - 1, min(MOST_ROWS, len(X))).round().astype(int)]
     found = parts(fit)
-    variances = [
-        _variance_over_rows(fit.posterior, kernel, values, X) for _, kernel, values in found
-    ]
-    offsets, likelihood = fit.features.offsets, fit.posterior.likelihood
-    variances += [float(X[:, j].var()) for j in offsets]
+    offsets = fit.features.offsets
+    known = [float(X[:, j].var()) for j in offsets]
     names = [*(term.name for term, *_ in found), *(fit.features.names[j] for j in offsets)]
-    variances.append(float(np.mean(likelihood.noise**2)) * likelihood.link.noise_sd**2)
+    variances = np.zeros(len(names) + 1)
+    for weight, member in fit.members:
+        posterior, likelihood = member.posterior, member.posterior.likelihood
+        each = [_variance_over_rows(posterior, k, values, X) for _, k, values in parts(member)]
+        noise = float(np.mean(likelihood.noise**2)) * likelihood.link.noise_sd**2
+        variances += weight * np.array([*each, *known, noise])
     # A term may be called noise too: the last one is that of the likelihood.
     shares = pd.Series(variances, [*names, "noise"], name="share")
     return shares / shares.sum()

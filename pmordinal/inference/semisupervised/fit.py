@@ -37,8 +37,8 @@ from pmordinal.inference.semisupervised.matching import MatchedProblem, Matching
 from pmordinal.inference.starting_points import starting_points
 from pmordinal.inference.supervised import best_of, fit_supervised
 from pmordinal.linalg.threads import blas_threads
-from pmordinal.results.fit import FitStatus
 from pmordinal.results.semisupervised import PATH, SemiSupervisedFit
+from pmordinal.results.status import FitStatus
 
 WEIGHTS = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)  # λ [SSGPOR, Algorithm 1, line 4]
 MAX_ROUNDS = 50  # largest number of alternations for one λ
