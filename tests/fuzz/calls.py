@@ -279,6 +279,15 @@ CALLS = {
             "test": [3, (X,), (X, Y), (X, Y[1:]), "rows", (Y, X)],
         },
     ),
+    "conformal": (
+        lambda **o: pmo.conformal(fit(), **o).predict(X[:2], coverage=0.5),
+        {
+            "calibration": [None, 0.5, (X, Y), (X,), (X, Y[1:]), "rows", (Y, X)],
+            "score": [*NAMES, "rps"],
+            "by_class": FLAGS,
+            "seed": SEEDS,
+        },
+    ),
     "compare_scores": (
         lambda **o: pmo.compare_scores(Y, {"a": PROBS, "b": PROBS}, **({"resamples": 3} | o)),
         {
