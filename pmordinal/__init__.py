@@ -32,6 +32,7 @@ _HOME = {
     "fit": "inference.fit",
     "OrdinalFit": "results.fit",
     "SemiSupervisedFit": "results.semisupervised",
+    "sample": "inference.sample",
     "sample_exact": "inference.sample_exact",
     "sample_posterior": "inference.sample_posterior",
     "conformal": "inference.conformal",
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from pmordinal.gram import LinearARD, Precomputed
     from pmordinal.inference.conformal import conformal
     from pmordinal.inference.fit import fit
+    from pmordinal.inference.sample import sample
     from pmordinal.inference.sample_exact import sample_exact
     from pmordinal.inference.sample_posterior import sample_posterior
     from pmordinal.inference.select_features import select_features

@@ -69,7 +69,8 @@ def sample_posterior(
         with `Xnew` the groups ``predictions`` (`f` and `y`; given the hyperparameters, rows are drawn
         independently, but jointly for a `latent_model`) and ``predictions_constant_data``. In
         ``sample_stats``, `log_p` and `log_q` are the log densities of the latent draw given the
-        hyperparameters under the model and under the engine; a `latent_model` has no engine.
+        hyperparameters under the model and under the engine, and `log_evidence_correction` is the
+        engine's estimate of its error, if it has one; a `latent_model` has no engine.
 
     Examples
     --------
@@ -110,6 +111,7 @@ def sample_posterior(
     thresholds = np.empty((chains, draws, *shape, problem.labels.n_classes - 1))
     log_prior, log_q = np.empty((chains, draws)), np.empty((chains, draws))
     converged = np.empty((chains, draws), dtype=bool)
+    missed = np.full((chains, draws), np.nan)
     of_terms = Effects.of(problem.features, problem.terms)
     effects = np.empty((chains, draws, of_terms.size))
     hyper = [given[rv.name].values for rv in model.free_RVs]
@@ -129,6 +131,8 @@ def sample_posterior(
             f[at], log_prior[at], log_q[at] = latent.f[0], latent.log_prior[0], latent.log_q[0]
             effects[at] = of_terms.draw(posterior, latent.f, rng)[0]
             converged[at] = posterior.status.converged
+            if (correction := posterior.log_evidence_correction) is not None:
+                missed[at] = correction
             if rows is not None and known_at is not None:
                 mean, var = posterior.latent(rows)
                 f_new[at] = mean + np.sqrt(var) * rng.standard_normal(m)
@@ -149,7 +153,7 @@ def sample_posterior(
         thresholds=thresholds,
         noise=noise,
         log_prior=log_prior,
-        stats={"log_q": log_q, "converged": converged},
+        stats={"log_q": log_q, "converged": converged, **_error(missed)},
         dims={str(name): values.dims[2:] for name, values in given.data_vars.items()},
         log_priors=log_priors(model, {rv.name: given[rv.name].values for rv in model.free_RVs}),
     )
@@ -165,6 +169,11 @@ def sample_posterior(
         predictions = xr.Dataset({"f": (dims, f_new), "y": (dims, y_new)}, coords=coords)
         _add_predictions(result, predictions, rows, problem, Xnew)
     return result
+
+
+def _error(missed: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the engine's estimates of its error at each draw as ``sample_stats``, if it has some."""
+    return {} if np.isnan(missed).all() else {"log_evidence_correction": missed}
 
 
 def _of_latent_model(

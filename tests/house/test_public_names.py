@@ -13,7 +13,7 @@ ConvergenceWarning LabelOrderWarning LINKS ENGINES OBJECTIVES EP Exact Inducing 
 Precomputed select_features thresholds Ordinal MarginalOrdinal gp_model fit OrdinalFit SemiSupervisedFit sample_exact
 sample_posterior Stack stack load calibration Comparison compare compare_engines compare_scores loo scores rank_methods
 predictive_bars prior_categories surrogate_residuals linear_model latent_model write_report
-formula_model model_summary conformal Conformal
+formula_model model_summary conformal Conformal sample
 """.split()
 MODULES = {
     "datasets": "wine",

@@ -1,0 +1,95 @@
+"""`sample`: NUTS over the hyperparameters, then latent function, labels and log likelihoods, in one call."""
+
+import warnings
+from typing import Any
+
+import pymc as pm
+import xarray as xr
+
+from pmordinal import checks
+from pmordinal.errors import ConvergenceWarning, warn
+from pmordinal.inference.density import is_latent
+from pmordinal.inference.sample_posterior import sample_posterior
+from pmordinal.model.marginal import check_model
+
+# of a model whose latent function is integrated out: few hyperparameters, nearly Gaussian
+SETTINGS = {"tune": 500, "init": "jitter+adapt_full", "target_accept": 0.65, "nuts_sampler": "pymc"}
+WIDE = 0.2  # nats: a larger spread of the engine's error moves means by as many standard deviations
+
+
+def sample(
+    model: pm.Model,
+    draws: int = 1000,
+    Xnew=None,
+    *,
+    thin: int = 1,
+    seed: int | None = None,
+    progressbar: bool = True,
+    **options: Any,
+) -> xr.DataTree:
+    """Return draws of hyperparameters, latent function, labels and log likelihoods.
+
+    ``pm.sample`` with settings that suit the model, then `sample_posterior`.
+
+    Parameters
+    ----------
+    model : pm.Model
+        From `gp_model`, or any model with a `MarginalOrdinal` likelihood: a dense mass matrix, an
+        acceptance of 0.65 and 500 draws of tuning. From `latent_model`: PyMC's own settings.
+    draws : int
+        Of each chain.
+    Xnew : DataFrame or array_like, shape (m, d), optional
+        New rows to predict.
+    thin : int
+        The latent function is drawn for every `thin`-th draw, and these alone are returned.
+    seed : int, optional
+    progressbar : bool
+    **options
+        For ``pm.sample``, in place of these settings: ``tune=``, ``chains=``, ``cores=`` and so on.
+
+    Returns
+    -------
+    DataTree
+        As of `sample_posterior`. In ``sample_stats``, `log_evidence_correction` is the engine's estimate of its
+        error at each draw, if it has one. What it has in common over the draws cancels, its spread
+        biases them: above 0.2 nats there is a warning.
+
+    Examples
+    --------
+    >>> import numpy as np, pmordinal as pmo
+    >>> model = pmo.gp_model(np.linspace(0, 3, 8), [1, 1, 2, 1, 2, 3, 3, 3])
+    >>> tree = pmo.sample(model, 20, tune=20, chains=1, seed=1, progressbar=False, quiet=True)
+    >>> tree["posterior"]["f"].shape
+    (1, 20, 8)
+    """
+    draws = checks.integer("draws", draws, minimum=1)
+    taken = [name for name in ("model", "random_seed", "return_inferencedata") if name in options]
+    if taken:
+        raise TypeError(f"sample does not take {taken[0]!r}: it has model and seed of its own")
+    settings = {} if is_latent(check_model(model)) else SETTINGS
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "QuadPotentialFullAdapt is an experimental feature")
+        tree = pm.sample(
+            draws,
+            model=model,
+            random_seed=seed,
+            progressbar=progressbar,
+            **{**settings, **options},
+        )
+    result = sample_posterior(model, tree, Xnew, thin=thin, seed=seed, progressbar=progressbar)
+    _judge(result)
+    return result
+
+
+def _judge(tree: xr.DataTree) -> None:
+    """Warn if the engine's error differs much between draws."""
+    stats = tree["sample_stats"]
+    if "log_evidence_correction" not in stats:
+        return
+    spread = float(stats["log_evidence_correction"].std())
+    if spread > WIDE:
+        warn(
+            f"the error of {tree.attrs['engine']} differs between the draws, by {spread:.2f} nats (one standard "
+            "deviation), so that they are biased: take engine='ep', pmo.sample_exact or pmo.latent_model",
+            ConvergenceWarning,
+        )

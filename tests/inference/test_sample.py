@@ -1,0 +1,47 @@
+"""`sample`: one call gives a complete tree, and says how far the engine is off."""
+
+import numpy as np
+import pytest
+
+import pmordinal as pmo
+from pmordinal.inference.sample import _judge
+
+FEW = {"tune": 30, "chains": 1, "cores": 1, "progressbar": False, "quiet": True, "seed": 1}
+
+
+@pytest.fixture(scope="module")
+def tree():
+    rng = np.random.default_rng(2)
+    x = rng.uniform(-2.0, 2.0, size=(20, 1))
+    y = np.digitize(np.sin(1.5 * x[:, 0]) + 0.3 * rng.normal(size=20), [-0.5, 0.5])
+    return pmo.sample(pmo.gp_model(x, y, categories=[0, 1, 2]), 40, x[:3], **FEW)
+
+
+def test_one_call_gives_a_complete_tree(tree):
+    assert {"posterior", "posterior_predictive", "log_likelihood", "predictions"} <= set(
+        tree.children
+    )
+    assert tree["posterior"]["f"].shape == (1, 40, 20)
+    assert tree["predictions"]["y"].shape == (1, 40, 3)
+    assert "diverging" in tree["sample_stats"]
+
+
+def test_the_error_of_the_engine_is_kept(tree):
+    correction = tree["sample_stats"]["log_evidence_correction"]
+    assert correction.shape == (1, 40) and np.isfinite(correction).all()
+
+
+def test_a_spread_error_is_said(tree):
+    biased = tree.copy()
+    stats = biased["sample_stats"].to_dataset()
+    spread = stats["log_evidence_correction"] + np.linspace(-1.0, 1.0, 40)
+    biased["sample_stats"] = type(biased)(stats.assign(log_evidence_correction=spread))
+    with pytest.warns(pmo.ConvergenceWarning, match="the error of ep differs between the draws"):
+        _judge(biased)
+    _judge(tree)  # warnings are errors
+
+
+def test_options_of_its_own_are_refused():
+    model = pmo.gp_model([0.0, 1.0, 2.0, 3.0], [0, 0, 1, 1])
+    with pytest.raises(TypeError, match="does not take 'random_seed'"):
+        pmo.sample(model, random_seed=3)
