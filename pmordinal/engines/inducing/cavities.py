@@ -138,8 +138,8 @@ class _Step:
         wrong = np.where(is_widest, 0.0, np.abs(g / self.v - 1.0))
         wrong = np.maximum(wrong, np.abs(off) / np.sqrt(self.v))
         # Hessian of J by (h − x M, x), from the cumulants of the product, in units of g
-        ratio = c / D
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            ratio = c / D
             k3, k4 = ratio * np.sqrt(ratio) * terms.d3, ratio * ratio * terms.d4
             det = np.maximum(k4 + 2.0 - k3 * k3, 0.1)
             by_x = (self.v + off * off) / g - 1.0  # twice the derivative, in units of g

@@ -148,19 +148,21 @@ class Inducing(Engine):
     def _solve(self, iteration: Iteration, before: State | None) -> Solution:
         """Iterate from what was found before, or from the prior."""
         at_mode = self.sites == "laplace"
-        known = None if before is None else iteration.carried(before, at_mode)
+        known = iteration.begin(before, at_mode) if before or not at_mode else None
+        w = np.zeros(iteration.shared.m)
         if at_mode:
-            w = np.zeros(iteration.shared.m) if known is None else known[0]
-            return iteration.mode(w, self.tol)
+            return iteration.mode(w if known is None else known[0], self.tol)
         found = None if known is None else iteration.sites(*known)
-        if found is None:
-            mode = iteration.mode(np.zeros(iteration.shared.m), NEAR)
-            found = iteration.sites(mode.w, mode.S) or mode
-        return found
+        if found is not None and (found.message or iteration.passes >= self.max_passes):
+            return found
+        # the mode is found wherever the likelihood is, and may be a better start
+        mode = iteration.mode(w, NEAR)
+        again = iteration.sites(mode.w, mode.S) or mode
+        return again if found is None or again.residual < found.residual else found
 
     def _status(self, found: Solution) -> Status:
         lost = (
-            f"no convergence in {self.max_passes} passes (residual {found.residual:.1e}): raise max_passes, or give "
+            f"no convergence in {found.passes} passes (residual {found.residual:.1e}): raise max_passes, or give "
             "the noise and length-scales proper priors"
         )
         converged = bool(found.message)
