@@ -55,6 +55,10 @@ class Engine:
         """Largest number of rounds in which `fit` calls `select` and optimises, while that helps."""
         return 1
 
+    def stages(self, n: int) -> tuple[int, ...]:
+        """Return numbers of rows that `fit` optimises on, one after the other, before it takes all `n`."""
+        return ()
+
     def select(
         self,
         gram: Gram,

@@ -51,6 +51,8 @@ class Problem:
         Names of the parts of the covariance, if it has some.
     is_optimised : bool
         Whether the objective is for an optimiser, rather than for a sampler.
+    some : ndarray of int, optional
+        The labelled rows that count in the objective, if not all: a stage of a fit to many rows.
     found : Found
         The engine after `Engine.select`, and solutions to start from.
     """
@@ -68,6 +70,7 @@ class Problem:
     start: Mapping[str, np.ndarray] = field(default_factory=dict)
     terms: tuple[Term, ...] = ()
     is_optimised: bool = False
+    some: np.ndarray | None = None
     found: Found = field(default_factory=Found, repr=False)
 
     @property
@@ -79,15 +82,23 @@ class Problem:
     def n_labels(self) -> float:
         """How many labels the rows stand for."""
         weights = self.by_row.weights
-        return float(len(self.X) if weights is None else weights.sum())
+        if weights is None:
+            return float(self.n_rows)
+        return float(weights.sum() if self.some is None else weights[self.some].sum())
+
+    @property
+    def n_rows(self) -> int:
+        """How many labelled rows count."""
+        return len(self.X) if self.some is None else self.some.size
 
     @cached_property
     def rows(self) -> Rows:
-        """What the likelihood knows of each labelled row."""
+        """What the likelihood knows of each labelled row that counts."""
         shift = self.features.shift(self.X)
         if self.by_row.is_plain and shift is None:
             return ALIKE
-        return Rows(*self.by_row.codes(), self.by_row.weights, shift)
+        rows = Rows(*self.by_row.codes(), self.by_row.weights, shift)
+        return rows if self.some is None else rows.take(self.some)
 
     def take(self, rows: np.ndarray) -> Self:
         """Return the problem of some of the labelled rows, a mask; the others are left out."""
@@ -118,7 +129,8 @@ class Problem:
         return OrdinalLikelihood(thresholds, noise, self.link, self.rows)
 
     def _at(self, values, thresholds, noise) -> tuple[Gram, OrdinalLikelihood]:
-        gram, likelihood = Gram(self.kernel, self.X, values), self.likelihood(thresholds, noise)
+        X = self.X if self.some is None else self.X[self.some]
+        gram, likelihood = Gram(self.kernel, X, values), self.likelihood(thresholds, noise)
         if likelihood.weights is not None and not self.engine.in_label_units:
             white = gram.diagonal - gram.copy_diagonal()
             if np.any(white > 1e-12 * gram.diagonal):
@@ -144,8 +156,9 @@ class Problem:
             Earlier solutions; by default those that all users of the problem share.
         """
         gram, likelihood = self._at(values, thresholds, noise)
-        engine = self.found.selected(lambda: self.engine.select(gram, y, likelihood))
         memory = self.found.solutions(y) if memory is None else memory
+        y = y if self.some is None else y[self.some]
+        engine = self.found.selected(lambda: self.engine.select(gram, y, likelihood))
         scales = np.concatenate([*map(np.ravel, gram.values), np.ravel(likelihood.noise)])
         # as good as logarithms
         parameters = np.concatenate([np.arcsinh(1e3 * scales), np.ravel(likelihood.thresholds)])
@@ -171,8 +184,9 @@ class Problem:
     ) -> None:
         """Call `Engine.select` at the given parameters, and keep what it has chosen."""
         gram, likelihood = self._at(values, thresholds, noise)
-        self.found.engine = self.engine.select(gram, y, likelihood, turn, report)
         self.found.solutions(y).results.clear()
+        y = y if self.some is None else y[self.some]
+        self.found.engine = self.engine.select(gram, y, likelihood, turn, report)
 
     def loosened(self) -> Self:
         """Return the problem for an optimiser, with a looser tolerance of the engine."""

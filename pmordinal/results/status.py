@@ -1,6 +1,6 @@
 """`FitStatus`: how a fit ended."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,12 @@ class FitStatus:
         Whether Ctrl-C ended it; the best result until then is kept.
     seed : int, optional
         The seed of the scattered starts, if it was given as a number.
+    stages : tuple of str
+        Of a fit to many rows: how many it optimised on, one after the other.
+    notes : dict
+        Numbers about the approximation, such as ``n_inducing`` and ``residual_over_noise``.
+    advice : str
+        What to change where the approximation is too coarse.
     """
 
     converged: bool
@@ -33,3 +39,6 @@ class FitStatus:
     log_evidence_correction: float | None = None
     interrupted: bool = False
     seed: int | None = None
+    stages: tuple[str, ...] = ()
+    notes: dict[str, float] = field(default_factory=dict)
+    advice: str = ""

@@ -26,6 +26,20 @@ each_with_evidence = pytest.mark.parametrize("engine_name", WITH_EVIDENCE)
 each_link = pytest.mark.parametrize("link", LINKS)
 
 
+def each_pair(names):
+    """Parametrise by engine and link; pairs that take seconds are slow."""
+    pairs = [
+        pytest.param(name, link, marks=pytest.mark.slow if (name, link) in SLOW else ())
+        for name in names
+        for link in LINKS
+    ]
+    return pytest.mark.parametrize(("engine_name", "link"), pairs)
+
+
+# by quadrature, for each row in each pass
+SLOW = {("inducing", "logit"), ("inducing", "cloglog")}
+
+
 def tight(engine_name):
     """Return the engine at a tolerance that finite differences do not see."""
     engine = ENGINES[engine_name]
@@ -115,8 +129,7 @@ def objective_of(engine_name):
     return "evidence" if "evidence" in objectives else objectives[0]
 
 
-@each_engine
-@each_link
+@each_pair(DETERMINISTIC)
 @pytest.mark.parametrize("cov", COVARIANCES)
 def test_gradient_is_that_of_finite_differences(engine_name, link, cov, rng):
     if link != "probit" and cov in ("iso", "product"):
@@ -305,8 +318,7 @@ def usable(post):
     return all(np.all(np.isfinite(a)) for a in arrays)
 
 
-@each_with_evidence
-@each_link
+@each_pair(WITH_EVIDENCE)
 @pytest.mark.parametrize("noise", [1e-3, 0.1, 10.0])
 @pytest.mark.parametrize("ls", [1e-3, 1.0, 1e3])
 def test_extreme_parameters(engine_name, link, noise, ls, rng):
@@ -324,8 +336,7 @@ def test_extreme_parameters(engine_name, link, noise, ls, rng):
             assert post.status.converged, post.status
 
 
-@each_with_evidence
-@each_link
+@each_pair(WITH_EVIDENCE)
 @pytest.mark.parametrize("noise", [1e-2, 0.5])
 def test_conflicting_duplicates_without_jitter(engine_name, link, noise):
     """K is singular, the labels at one place contradict each other."""

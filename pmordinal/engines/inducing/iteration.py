@@ -19,12 +19,14 @@ from pmordinal.engines.inducing.passes import (
     carried_mode_pass,
     carried_pass,
     newton_pass,
+    prior_pass,
     site_pass,
 )
 
 FLOOR = 1e-5  # below this residual, a stalled iteration has reached rounding errors
 NEAR = 0.5  # Newton steps of a start end below this decrement
 STALLED = 4  # passes without progress at the rounding floor
+HOPELESS = 40  # passes without progress anywhere
 LEAST_DAMPING = 0.05
 ACCELERATED = 3.0  # below this residual steps are accelerated
 
@@ -82,15 +84,23 @@ class Iteration:
     def _run(self, function, w, C=None, exact: float = 1e-12) -> dict[str, np.ndarray]:
         self.passes += 1
         state = State(**vars(self.shared), w=w, C=C, exact=exact)
-        with np.errstate(invalid="ignore", over="ignore"):
+        with np.errstate(
+            all="ignore"
+        ):  # far from the solution; what is not finite is seen by the caller
             return over_blocks(function, self.blocks, state)
 
-    def carried(self, before: State, at_mode: bool) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return w and S from what was found at other parameters; None if that does not help."""
+    def begin(self, before: State | None, at_mode: bool) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return w and S to start from: carried over from other parameters, or those of the prior's cavities.
+
+        None if these are not finite.
+        """
         self.passes += 1
-        function = carried_mode_pass if at_mode else carried_pass
         with np.errstate(all="ignore"):
-            found = over_blocks(function, self.blocks, (before, self.shared))
+            if before is None:
+                found = over_blocks(prior_pass, self.blocks, self.shared)
+            else:
+                function = carried_mode_pass if at_mode else carried_pass
+                found = over_blocks(function, self.blocks, (before, self.shared))
         S = _full(found["S"])
         if not (np.isfinite(S).all() and np.isfinite(found["r"]).all()):
             return None
@@ -132,10 +142,11 @@ class Iteration:
     def sites(self, w: np.ndarray, S: np.ndarray) -> Solution | None:
         """Return the fixed point of expectation propagation from this state; None if it leads nowhere."""
         C = factor(S)
+        loosest = max(1e-9, 0.01 * self.tol / np.sqrt(self.n))
         history, metric = Anderson(), C
         damping, best, previous, stalled, message = 1.0, np.inf, np.inf, 0, ""
         while True:
-            exact = np.clip(0.01 * previous / np.sqrt(self.n), 1e-12, 1e-9)
+            exact = np.clip(0.01 * previous / np.sqrt(self.n), 1e-12, loosest)
             found = self._run(site_pass, w, C, exact)
             new = _full(found["S"])
             if not (np.isfinite(new).all() and np.isfinite(found["r"]).all()):
@@ -147,7 +158,7 @@ class Iteration:
                 message = "converged"
             elif stalled >= STALLED and best < FLOOR and residual < 2.0 * best:
                 message = f"converged to the rounding floor (residual {residual:.1e})"
-            if message or self.passes >= self.max_passes:
+            if message or self.passes >= self.max_passes or stalled >= HOPELESS:
                 break
             r = w + S @ w
             step = found["r"] - r, new - S
@@ -212,5 +223,5 @@ def _full(lower: np.ndarray) -> np.ndarray:
 
 def _length(C: np.ndarray, step: np.ndarray) -> float:
     """Return |Cᵀ step|, the length of a step in posterior standard deviations."""
-    moved = C.T @ step
+    moved = C.T @ np.clip(step, -1e100, 1e100)
     return float(np.sqrt(moved @ moved))

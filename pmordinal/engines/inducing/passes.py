@@ -209,6 +209,16 @@ def site_pass(block: Block, state: State) -> Sums:
     return total
 
 
+def prior_pass(block: Block, shared: Shared) -> Sums:
+    """Return the sums of sites whose cavities are the prior: the first step of expectation propagation."""
+    total: Sums = {}
+    for piece in shared.pieces(block):
+        terms = piece.tilt_of(None)(np.zeros(len(piece.block)), piece.prior + piece.lam)
+        shrink = terms.shrink + piece.lam * terms.curvature
+        add(total, _site_sums(piece, terms, shrink, piece.prior * terms.d1))
+    return total
+
+
 def carried_pass(block: Block, states: tuple[State, Shared]) -> Sums:
     """Return the sums of sites for new parameters, from the cavities that the rows had at earlier ones.
 
