@@ -45,6 +45,8 @@ def _place(groups: Groups | None, given: Mapping[str, Any]) -> int | None:
 
 def of_attributes(fit: "OrdinalFit", at: Mapping[str, Any]) -> dict[str, Any]:
     """Return what `at` says of attributes, without columns that only thresholds or noise are by."""
+    if not isinstance(at, Mapping):
+        raise TypeError(f"at must map attributes to values, got {checks.got(at)}")
     attributes = {column.name for column in fit.features.given}
     groups = {column.name for column in fit.by_row.columns}
     return {k: v for k, v in at.items() if k in attributes or k not in groups}

@@ -210,12 +210,12 @@ def test_groups_of_other_tables():
         assert list(model.coords["feature"]) == ["dose"]
 
 
-def test_checks_refuse_thresholds_by_group(ratings):
+def test_checks_know_thresholds_by_group(ratings):
     X, y = ratings
     model = pmo.latent_model(X, y, thresholds_by="rater")
     tree = pmo.sample_posterior(model, sampled(model, 3, 5), seed=1, progressbar=False)
-    with pytest.raises(ValueError, match="thresholds by group"):
-        pmo.calibration(tree, leave_one_out=False)
+    table = pmo.calibration(tree, leave_one_out=False)
+    assert table["threshold"].nunique() == len(tree["posterior"]["threshold"])
 
 
 def test_noise_of_each_row(rng):

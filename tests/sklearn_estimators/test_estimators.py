@@ -14,7 +14,6 @@ pytest.importorskip("sklearn")
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
-    AdaBoostClassifier,
     BaggingClassifier,
     StackingClassifier,
     VotingClassifier,
@@ -290,8 +289,6 @@ def test_codes_with_categories_of_text_are_refused(numbers):
     X, y = numbers
     with pytest.raises(ValueError, match="y holds the integers 0, 1, 2, but the categories are"):
         OrdinalGPClassifier(categories=ORDER).fit(X, y)
-    with pytest.raises(ValueError, match="doesn't support sample_weight"):
-        AdaBoostClassifier(OrdinalGPClassifier()).fit(X, y)
 
 
 @pytest.mark.slow
@@ -349,8 +346,6 @@ def test_refusals(wine, fitted):
         fitted.predict(X.rename(columns={"contact": "touch"}))
     with pytest.raises(ValueError, match="unknown engine 'magic'"):
         OrdinalGPClassifier("magic").fit(X, y)
-    with pytest.raises(TypeError, match="sample_weight"):
-        OrdinalGPClassifier().fit(X, y, sample_weight=np.ones(72))
 
 
 def test_rank_regressor_predicts_quantiles():
