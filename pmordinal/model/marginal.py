@@ -185,6 +185,7 @@ class MarginalOrdinal:
             scale_is_free=_scale_is_free(kernel, thresholds, noise),
             start=begin | (start or {}),
             terms=terms,
+            whole=design.whole,
         )
         return _observed(name, problem, thresholds, noise, **kwargs)
 

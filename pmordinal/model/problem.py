@@ -11,6 +11,7 @@ from pmordinal.data.by_row import ByRow
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels
 from pmordinal.data.terms import Term
+from pmordinal.data.whole import Whole
 from pmordinal.engines import Engine
 from pmordinal.engines.objectives import OBJECTIVES
 from pmordinal.gram import Gram, Kernel
@@ -51,6 +52,8 @@ class Problem:
         Names of the parts of the covariance, if it has some.
     is_optimised : bool
         Whether the objective is for an optimiser, rather than for a sampler.
+    whole : Whole, optional
+        What is known of the table where `X` is a sample of it.
     found : Found
         The engine after `Engine.select`, and solutions to start from.
     """
@@ -68,6 +71,7 @@ class Problem:
     start: Mapping[str, np.ndarray] = field(default_factory=dict)
     terms: tuple[Term, ...] = ()
     is_optimised: bool = False
+    whole: Whole | None = None
     found: Found = field(default_factory=Found, repr=False)
 
     @property
@@ -78,6 +82,8 @@ class Problem:
     @property
     def n_labels(self) -> float:
         """How many labels the rows stand for."""
+        if self.whole is not None:
+            return float(self.whole.rows)
         weights = self.by_row.weights
         return float(len(self.X) if weights is None else weights.sum())
 

@@ -14,11 +14,13 @@ from pmordinal.data.by_row import ByRow
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels
 from pmordinal.data.rows import row_names
+from pmordinal.data.spread import is_dask
 from pmordinal.data.terms import Term
+from pmordinal.data.whole import Whole
 from pmordinal.likelihood import OrdinalLikelihood, Rows
 from pmordinal.posterior import Posterior
 from pmordinal.results.decisions import KINDS, present
-from pmordinal.results.summary import by_level, further
+from pmordinal.results.summary import by_level, counted, further
 
 if TYPE_CHECKING:
     from pmordinal.results.curvature import Surface
@@ -88,6 +90,9 @@ class OrdinalFit:
         The objective and where its optimum is, for ``hyper="gaussian"``; a fit from a file or a pickle has none.
     by_row : ByRow
         Groups and weights of the labelled rows.
+    whole : Whole, optional
+        Numbers of rows of the training table where it is spread over Dask: hyperparameters, evidence and
+        predictions are those of all rows, and what has an entry for each row is that of a sample.
     """
 
     posterior: Posterior
@@ -104,6 +109,7 @@ class OrdinalFit:
     model_terms: tuple[Term, ...] = ()
     optimum: "tuple[Surface, np.ndarray] | None" = field(default=None, repr=False)
     by_row: ByRow = field(default_factory=ByRow, repr=False)
+    whole: Whole | None = None
 
     @property
     def thresholds(self) -> np.ndarray:
@@ -149,8 +155,8 @@ class OrdinalFit:
         Parameters
         ----------
         Xnew : DataFrame or array_like, shape (m, d)
-            In the units of the training table. With thresholds or noise by group it has their columns;
-            groups that are not among the training rows are taken for the population.
+            In the units of the training table; it may be of Dask. With thresholds or noise by group it has
+            their columns; groups that are not among the training rows are taken for the population.
         kind : {"probs", "class", "cumulative", "latent", "rank"}
             Class probabilities; the most probable label, of the kind you gave; P(y ≤ k) for all
             classes but the last; mean and standard deviation of the latent function; the expected
@@ -163,7 +169,13 @@ class OrdinalFit:
         Returns
         -------
         DataArray, shape (m, r), (m, r − 1) or (m,); labels; or a Dataset with ``mean`` and ``sd``
+            Of Dask for a table of Dask, computed when asked for: a DataFrame with a column for each class, or a
+            Series, for a DataFrame; an array for an array, ``"latent"`` of shape (m, 2).
         """
+        if is_dask(Xnew):
+            from pmordinal.results.predict_spread import predict_spread
+
+            return predict_spread(self, Xnew, kind, rule)
         X = self.features.transform(Xnew, name="Xnew")
         return self._predict(
             X, {"obs": row_names(Xnew, len(X))}, kind, rule, self.likelihood_at(Xnew)
@@ -324,8 +336,11 @@ class OrdinalFit:
 
     def __repr__(self) -> str:
         """Return a readable table of the fit."""
-        counts = dict(zip(self.labels.class_names, self.labels.counts.tolist(), strict=True))
-        unlabeled = f", {len(self.unlabeled)} unlabelled" if len(self.unlabeled) else ""
+        known = counted(self)
+        counts = dict(zip(self.labels.class_names, known.counts, strict=True))
+        unlabeled = f", {known.unlabeled} unlabelled" if known.unlabeled else ""
+        k = self.posterior.y.size
+        of_sample = f" (of a sample of {k} rows)" if k < known.rows else ""
         state = "" if self.status.converged else " (not converged)"
         correction = self.status.log_evidence_correction
         missed = "" if correction is None else f" (estimated error {-correction:+.3f})"
@@ -333,10 +348,10 @@ class OrdinalFit:
             missed = f" ± {error:.3f} (Monte-Carlo standard error)"
         lines = [
             f"OrdinalFit: {self.engine}, {self.posterior.likelihood.link.name} link, "
-            f"{self.posterior.y.size} rows{unlabeled}, {len(self.features.names)} features",
+            f"{known.rows} rows{unlabeled}, {len(self.features.names)} features",
             f"  classes      {counts}",
             f"  log evidence {self.log_evidence:.3f}{missed}",
-            f"  loo          {self.posterior.loo:.3f}",
+            f"  loo          {self.posterior.loo:.3f}{of_sample}",
         ]
         if (weights := self.by_row.weights) is not None:
             lines.insert(1, f"  weights      {weights.sum():.6g} in all")

@@ -10,8 +10,15 @@ FEWEST = 2_000  # but at least so many
 STOP = 1e-9  # no further row is needed where the remaining variance is below this share of the largest prior one
 
 
+def sample(n: int) -> np.ndarray:
+    """Return the numbers of at most `POOL` rows out of `n`, the same ones always: what stands for a large table."""
+    if n <= POOL:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, POOL, replace=False, shuffle=False))
+
+
 def choose(gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
-    """Return up to `m` rows, in the order of choice; fewer if these explain all others.
+    """Return up to `m` rows of a sample, in the order of choice; fewer if these explain all others.
 
     Rows are distinct, and so is what they say: of identical ones, one is chosen. White noise does not count, since
     it says nothing about other rows.
@@ -23,10 +30,10 @@ def choose(gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
     rng : Generator
         Picks the rows to choose from.
     """
-    size = min(gram.n, POOL, max(FEWEST, SHARE * m))
-    pool = np.arange(gram.n)
-    if size < gram.n:
-        pool = np.sort(rng.choice(gram.n, size, replace=False, shuffle=False))
+    pool = sample(gram.n)
+    size = min(pool.size, max(FEWEST, SHARE * m))
+    if size < pool.size:
+        pool = pool[np.sort(rng.choice(pool.size, size, replace=False, shuffle=False))]
     kernel, values, X = gram.kernel, gram.values, gram.X[pool]
     left = np.array(kernel.copy_diagonal(values, X), dtype=float)
     least = STOP * left.max()

@@ -5,19 +5,20 @@ variance that its own covariance leaves (fully independent training conditional)
 a cost of O(n m²) and in the memory of one block.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from pmordinal import checks, linalg
 from pmordinal.engines.base import ENGINES, Engine
-from pmordinal.engines.inducing.basis import choose
-from pmordinal.engines.inducing.blocks import blocks_of
+from pmordinal.engines.inducing.basis import choose, sample
+from pmordinal.engines.inducing.blocks import Blocks, Elsewhere, blocks_of
 from pmordinal.engines.inducing.iteration import NEAR, Iteration, Solution
 from pmordinal.engines.inducing.passes import Shared, State
 from pmordinal.engines.inducing.posterior import InducingPosterior, share
+from pmordinal.engines.inducing.spread import SpreadBlocks
 from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.posterior import Posterior, Start, Status
@@ -48,6 +49,8 @@ class Inducing(Engine):
         Largest number of times that `fit` chooses inducing rows and optimises the hyperparameters for them.
     basis : sequence of int, optional
         The inducing rows, if they are not to be chosen.
+    elsewhere : Elsewhere, optional
+        All rows, where the table in memory is a sample of them: set by models of Dask tables.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class Inducing(Engine):
     name: ClassVar[str] = "inducing"
     objectives: ClassVar[tuple[str, ...]] = ("evidence",)
     has_weights: ClassVar[bool] = True
+    takes_spread_rows: ClassVar[bool] = True
     posterior_type: ClassVar[type[Posterior]] = InducingPosterior
 
     n_inducing: int | None = None
@@ -72,6 +76,7 @@ class Inducing(Engine):
     max_passes: int = 200
     rounds: int = 2
     basis: tuple[int, ...] | None = None
+    elsewhere: Elsewhere | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -112,6 +117,14 @@ class Inducing(Engine):
         rows = choose(gram, m, np.random.default_rng([self.seed, turn]))
         return replace(self, basis=tuple(rows.tolist()))
 
+    def sample(self, n: int) -> np.ndarray:
+        """Return the rows that inducing rows are chosen from; see `Engine`."""
+        return sample(n)
+
+    def spread_over(self, parts: Sequence[Any], lengths: Sequence[int], y: np.ndarray) -> Self:
+        """Return the engine for rows on a cluster; see `Engine`."""
+        return replace(self, elsewhere=SpreadBlocks(parts, lengths, y))
+
     def loosened(self, objective: str, sampled: bool = False) -> Self:
         """Return the engine with a larger tolerance: the error of the evidence is quadratic in it."""
         return replace(self, tol=max(self.tol, LOOSE))
@@ -128,7 +141,12 @@ class Inducing(Engine):
         if basis.max() >= y.size:
             raise ValueError(f"basis must hold some of the rows 0 to {y.size - 1}")
         shared = share(gram, basis, likelihood)
-        rows = blocks_of(gram.X, y, likelihood.rows)
+        rows: Blocks
+        if self.elsewhere is None:
+            rows = blocks_of(gram.X, y, likelihood.rows)
+        else:
+            self.elsewhere.check_labels(y)
+            rows = self.elsewhere
         iteration = Iteration(rows, shared, self.tol, self.max_passes)
         found = self._solve(iteration, _usable(start, shared))
         return InducingPosterior(
@@ -142,7 +160,8 @@ class Inducing(Engine):
             spread=found.S,
             sites=self.sites,
             of_rows=found.of_rows,
-            excess=found.excess / y.size,
+            excess=found.excess / iteration.n,
+            elsewhere=self.elsewhere,
         )
 
     def _solve(self, iteration: Iteration, before: State | None) -> Solution:
