@@ -58,6 +58,10 @@ class Engine:
         """Largest number of rounds in which `fit` calls `select` and optimises, while that helps."""
         return 1
 
+    def stages(self, n: int) -> tuple[int, ...]:
+        """Return numbers of rows that `fit` optimises on, one after the other, before it takes all `n`."""
+        return ()
+
     def select(
         self,
         gram: Gram,
@@ -106,9 +110,16 @@ class Engine:
                 "gather them with X.compute() and y.compute()"
             )
 
-    def sample(self, n: int) -> np.ndarray:
-        """Return the numbers of the rows, out of `n` that are spread over Dask, to have in memory."""
+    def sample(self, n: int, size: int | None = None) -> np.ndarray:
+        """Return the numbers of `size` rows out of `n`, those that are in memory where the others are spread over Dask.
+
+        A smaller sample is part of a larger one.
+        """
         return np.arange(n)
+
+    def gathered(self) -> Self:
+        """Return the engine for rows in memory."""
+        return self
 
     def spread_over(self, parts: Sequence[Any], lengths: Sequence[int], y: np.ndarray) -> Self:
         """Return the engine for rows that are spread over Dask.

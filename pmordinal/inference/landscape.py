@@ -1,7 +1,9 @@
 """An engine's objective plus the log prior, as a function of the unconstrained hyperparameters."""
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
+from typing import Self
 
 import numpy as np
 import pymc as pm
@@ -54,6 +56,13 @@ class Landscape:
         self.problem = self.problem.loosened()
         self.value_and_gradient = self.density.with_gradient(self.problem)
         self._parts = self.density.parts()
+
+    def of_rows(self, size: int) -> Self:
+        """Return the objective of so many of the labelled rows."""
+        other = copy(self)
+        other.problem, other.engine = self.problem.stage(size), self.engine.gathered()
+        other.value_and_gradient = self.density.with_gradient(other.problem)
+        return other
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
         """Return the gradient of the objective at `x`."""

@@ -10,6 +10,7 @@ from pmordinal.engines import Engine
 from pmordinal.inference.landscape import Landscape
 
 ABNORMAL = 2  # status of a line search that found no descent
+FTOL = 1e-7  # a step that gains less for each row, relatively, is the last
 WALL = 1e10  # what the optimiser sees where the objective is not finite
 GAIN, PATIENCE = 1e-3, 2  # rounds end when so many have gained less than this for each row
 
@@ -28,11 +29,35 @@ class Run:
     message: str
     interrupted: bool = False
     engine: Engine | None = None
+    stages: tuple[str, ...] = ()
 
 
-def climb(landscape: Landscape, x: np.ndarray, max_evaluations: int, report: Report) -> Run:
-    """Let the engine choose what it holds fixed and maximise, in rounds; return the best round."""
-    engine, n = landscape.problem.engine, len(landscape.problem.X)
+def climb(
+    landscape: Landscape,
+    x: np.ndarray,
+    max_evaluations: int,
+    report: Report,
+    *,
+    rounds: int | None = None,
+    ftol: float = FTOL,
+) -> Run:
+    """Let the engine choose what it holds fixed and maximise, in rounds; return the best round.
+
+    Parameters
+    ----------
+    landscape : Landscape
+    x : ndarray
+        Where to start.
+    max_evaluations : int
+    report : callable
+        Called with lines of text about the progress.
+    rounds : int, optional
+        Largest number of rounds, instead of the engine's own.
+    ftol : float
+        A round ends when a step gains less than this for each row.
+    """
+    engine, n = landscape.problem.engine, landscape.problem.n_rows
+    turns = engine.turns if rounds is None else min(rounds, engine.turns)
     best: Run | None = None
     evaluations = iterations = idle = 0
     head = ""
@@ -43,11 +68,11 @@ def climb(landscape: Landscape, x: np.ndarray, max_evaluations: int, report: Rep
     def show(count: int, value: float) -> None:
         say(f"{count} evaluations, {engine.describe(landscape.problem.objective, value, n)}")
 
-    for turn in range(engine.turns):
-        head = f"round {turn + 1}, " if engine.turns > 1 else ""
+    for turn in range(turns):
+        head = f"round {turn + 1}, " if turns > 1 else ""
         try:
             landscape.select(x, turn, say)
-            run = maximise(landscape, x, max_evaluations - evaluations, show)
+            run = maximise(landscape, x, max_evaluations - evaluations, show, ftol)
         except KeyboardInterrupt:
             if best is None:
                 raise
@@ -76,7 +101,9 @@ def stay(landscape: Landscape, x: np.ndarray) -> Run:
     return Run(x, value, True, 1, 0, message, engine=landscape.problem.found.engine)
 
 
-def maximise(landscape: Landscape, x0: np.ndarray, max_evaluations: int, show) -> Run:
+def maximise(
+    landscape: Landscape, x0: np.ndarray, max_evaluations: int, show, ftol: float = FTOL
+) -> Run:
     """Run L-BFGS from `x0`, with the objective scaled by 1/n."""
     n = landscape.problem.n_labels
     best, best_x = -np.inf, x0
@@ -98,7 +125,7 @@ def maximise(landscape: Landscape, x0: np.ndarray, max_evaluations: int, show) -
         return -float(value) / n, -gradient / n
 
     limits = {"maxfun": max_evaluations, "maxiter": max_evaluations}
-    options = {**limits, "ftol": 1e-7, "gtol": 1e-5}
+    options = {**limits, "ftol": ftol, "gtol": 1e-5}
     if x0.size == 0:
         value = float(landscape.value_and_gradient(x0)[0])
         return Run(x0, value, True, 1, 0, "nothing to optimise")

@@ -29,6 +29,9 @@ def record(landscape: Landscape, run: Run, status: FitStatus) -> OrdinalFit:
             f"error at {missed:.0f} nats; compare with engine='ep', or give noise and length-scales tighter priors",
             ConvergenceWarning,
         )
+    if posterior.advice:
+        warn(posterior.advice)
+    status = replace(status, notes=posterior.notes, advice=posterior.advice)
     return OrdinalFit(
         posterior=posterior,
         point=landscape.named_values(run.x),

@@ -8,9 +8,10 @@ import pymc as pm
 from pmordinal import checks
 from pmordinal.errors import ConvergenceWarning, warn
 from pmordinal.inference.landscape import Landscape
-from pmordinal.inference.optimise import Run, climb, stay
+from pmordinal.inference.optimise import Run, stay
 from pmordinal.inference.progress import progress_bar
 from pmordinal.inference.record import record
+from pmordinal.inference.staging import climb_stages
 from pmordinal.inference.starting_points import starting_points
 from pmordinal.linalg.threads import blas_threads
 from pmordinal.results.fit import FitStatus, OrdinalFit
@@ -42,7 +43,7 @@ def fit_supervised(
         runs: list[Run] = []
         for point in points:
             if optimize:
-                runs.append(climb(landscape, point, max_evaluations, report))
+                runs.append(climb_stages(landscape, point, max_evaluations, report))
             else:
                 runs.append(stay(landscape, point))
             if runs[-1].interrupted:
@@ -60,6 +61,7 @@ def fit_supervised(
         objectives=tuple(run.value for run in runs),
         interrupted=interrupted,
         seed=checks.seed_number(seed),
+        stages=best.stages,
     )
     if not status.converged:
         warn(f"fit did not converge: {message}", ConvergenceWarning)

@@ -54,6 +54,8 @@ class Problem:
         Whether the objective is for an optimiser, rather than for a sampler.
     whole : Whole, optional
         What is known of the table where `X` is a sample of it.
+    some : ndarray of int, optional
+        The labelled rows that count in the objective, if not all: a stage of a fit to many rows.
     found : Found
         The engine after `Engine.select`, and solutions to start from.
     """
@@ -72,6 +74,7 @@ class Problem:
     terms: tuple[Term, ...] = ()
     is_optimised: bool = False
     whole: Whole | None = None
+    some: np.ndarray | None = None
     found: Found = field(default_factory=Found, repr=False)
 
     @property
@@ -82,15 +85,32 @@ class Problem:
     @property
     def n_labels(self) -> float:
         """How many labels the rows stand for."""
-        if self.whole is not None:
-            return float(self.whole.rows)
         weights = self.by_row.weights
-        return float(len(self.X) if weights is None else weights.sum())
+        if weights is None:
+            return float(self.n_rows)
+        return float(weights.sum() if self.some is None else weights[self.some].sum())
+
+    @property
+    def n_rows(self) -> int:
+        """How many labelled rows count."""
+        if self.some is not None:
+            return self.some.size
+        return len(self.X) if self.whole is None else self.whole.rows
+
+    def stage(self, size: int) -> Self:
+        """Return the problem of so many of the rows, random ones, which are in memory."""
+        chosen = self.engine.sample(self.n_rows, size)
+        if self.whole is not None:
+            chosen = np.searchsorted(self.engine.sample(self.whole.rows), chosen)
+        return replace(self, some=chosen, engine=self.engine.gathered(), found=Found())
 
     @cached_property
     def rows(self) -> Rows:
-        """What the likelihood knows of each labelled row."""
-        return ALIKE if self.by_row.is_plain else Rows(*self.by_row.codes(), self.by_row.weights)
+        """What the likelihood knows of each labelled row that counts."""
+        if self.by_row.is_plain:
+            return ALIKE
+        rows = Rows(*self.by_row.codes(), self.by_row.weights)
+        return rows if self.some is None else rows.take(self.some)
 
     def likelihood(self, thresholds, noise) -> OrdinalLikelihood:
         """Return the likelihood of the labelled rows."""
@@ -111,7 +131,8 @@ class Problem:
         return OrdinalLikelihood(thresholds, noise, self.link, self.rows)
 
     def _at(self, values, thresholds, noise) -> tuple[Gram, OrdinalLikelihood]:
-        gram, likelihood = Gram(self.kernel, self.X, values), self.likelihood(thresholds, noise)
+        X = self.X if self.some is None else self.X[self.some]
+        gram, likelihood = Gram(self.kernel, X, values), self.likelihood(thresholds, noise)
         if likelihood.weights is not None and not self.engine.in_label_units:
             white = gram.diagonal - gram.copy_diagonal()
             if np.any(white > 1e-12 * gram.diagonal):
@@ -137,8 +158,9 @@ class Problem:
             Earlier solutions; by default those that all users of the problem share.
         """
         gram, likelihood = self._at(values, thresholds, noise)
-        engine = self.found.selected(lambda: self.engine.select(gram, y, likelihood))
         memory = self.found.solutions(y) if memory is None else memory
+        y = y if self.some is None else y[self.some]
+        engine = self.found.selected(lambda: self.engine.select(gram, y, likelihood))
         scales = np.concatenate([*map(np.ravel, gram.values), np.ravel(likelihood.noise)])
         # as good as logarithms
         parameters = np.concatenate([np.arcsinh(1e3 * scales), np.ravel(likelihood.thresholds)])
@@ -164,8 +186,9 @@ class Problem:
     ) -> None:
         """Call `Engine.select` at the given parameters, and keep what it has chosen."""
         gram, likelihood = self._at(values, thresholds, noise)
-        self.found.engine = self.engine.select(gram, y, likelihood, turn, report)
         self.found.solutions(y).results.clear()
+        y = y if self.some is None else y[self.some]
+        self.found.engine = self.engine.select(gram, y, likelihood, turn, report)
 
     def loosened(self) -> Self:
         """Return the problem for an optimiser, with a looser tolerance of the engine."""

@@ -191,6 +191,16 @@ class Posterior(ABC):
         """A warm start for the engine's next run."""
         return Start(self.alpha)
 
+    @property
+    def notes(self) -> dict[str, float]:
+        """Numbers about the approximation that a fit's status shows, by name."""
+        return {}
+
+    @property
+    def advice(self) -> str:
+        """What to change where the approximation is too coarse; empty if it is not."""
+        return ""
+
     def latent(self, Xnew: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and variance of f at new rows [CG2005, eqs. 16–17].
 

@@ -49,6 +49,12 @@ class FitStatus:
         Whether Ctrl-C ended it; the best result until then is kept.
     seed : int, optional
         The seed of the scattered starts, if it was given as a number.
+    stages : tuple of str
+        Of a fit to many rows: how many it optimised on, one after the other.
+    notes : dict
+        Numbers about the approximation, such as ``n_inducing`` and ``residual_over_noise``.
+    advice : str
+        What to change where the approximation is too coarse.
     """
 
     converged: bool
@@ -60,6 +66,9 @@ class FitStatus:
     log_evidence_correction: float | None = None
     interrupted: bool = False
     seed: int | None = None
+    stages: tuple[str, ...] = ()
+    notes: dict[str, float] = field(default_factory=dict)
+    advice: str = ""
 
 
 @dataclass(frozen=True, eq=False)

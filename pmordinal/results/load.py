@@ -111,7 +111,13 @@ def _rebuild(groups: dict[str, xr.Dataset]) -> OrdinalFit:
         dims=header["dims"],
         objective=header["objective"],
         objective_value=header["objective_value"],
-        status=FitStatus(**{**status, "objectives": tuple(status["objectives"])}),
+        status=FitStatus(
+            **{
+                **status,
+                "objectives": tuple(status["objectives"]),
+                "stages": tuple(status.get("stages", ())),
+            }
+        ),
         engine=header["engine"],
         labels=Labels.from_json(header["labels"], data["codes"].values),
         features=Features.from_json(header["features"]),

@@ -16,11 +16,12 @@ import pmordinal as pmo
 from pmordinal.data import moments
 from pmordinal.data.spread import read
 from pmordinal.engines.inducing import basis, blocks, passes
+from pmordinal.engines.inducing import engine as inducing
 from pmordinal.gram import Gram, lower
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.model import reading
 
-ENGINE = pmo.Inducing(n_inducing=8, rounds=1)
+ENGINE = pmo.Inducing(n_inducing=16, rounds=1)
 
 
 @pytest.fixture(autouse=True)
@@ -73,13 +74,17 @@ def test_a_fit_is_that_in_memory(table, in_memory, bounds):
 
 
 def test_a_sample_stands_for_single_rows_and_files_know_all(table, monkeypatch, tmp_path):
-    monkeypatch.setattr(basis, "POOL", 70)
+    for module in (basis, inducing):
+        monkeypatch.setattr(module, "POOL", 50)
     monkeypatch.setattr(basis, "FEWEST", 40)
+    monkeypatch.setattr(basis, "LARGEST", 70)
+    monkeypatch.setattr(inducing, "STAGES", (30, 70))
     engine = pmo.Inducing(n_inducing=8, rounds=1, sites="laplace")
     with dask.config.set(scheduler="synchronous"):
         expected = pmo.fit(pmo.gp_model(*table, engine=engine), progressbar=False)
         fit = pmo.fit(pmo.gp_model(*spread(table, 0, 99), engine=engine), progressbar=False)
     assert_same(fit, expected)
+    assert len(fit.status.stages) == len(expected.status.stages) == 2
     assert fit.posterior.y.size == 70
     np.testing.assert_allclose(fit.posterior.mean, expected.posterior.mean[fit.index], atol=1e-8)
     assert "140 rows" in repr(fit) and "(of a sample of 70 rows)" in repr(fit)

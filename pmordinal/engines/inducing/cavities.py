@@ -88,11 +88,14 @@ def find_cavities(
     for count in range(STEPS):
         terms = tilt(step.mu, step.c + step.lam)
         kept, wrong = step.judge(terms)
-        at = active[kept]
-        part = slice(None) if at.size == n else at
-        fields[:, part] = np.array(terms.rows)[:, kept]
-        mu[part], c[part], shrink[part] = step.mu[kept], step.c[kept], step.D[kept]
-        error[part] = wrong[kept]
+        if active.size == n and kept.all():
+            fields, mu, c, shrink, error = np.array(terms.rows), step.mu, step.c, step.D, wrong
+        else:
+            mu, c, shrink, error = (a.copy() for a in (mu, c, shrink, error))
+            at = active[kept]
+            fields[:, at] = np.array(terms.rows)[:, kept]
+            mu[at], c[at], shrink[at] = step.mu[kept], step.c[kept], step.D[kept]
+            error[at] = wrong[kept]
         todo = ~(kept & (wrong <= exact))
         if not todo.any() or count == STEPS - 1:
             break
@@ -145,14 +148,19 @@ class _Step:
             by_x = (self.v + off * off) / g - 1.0  # twice the derivative, in units of g
             u = off / np.sqrt(g)
             dx = -(2.0 * by_x + 2.0 * k3 * u) / det / g
-            dx = np.clip(np.nan_to_num(dx), (NARROWER - 1.0) * x, (WIDER - 1.0) * x)
+            dx = np.clip(
+                np.where(np.isfinite(dx), dx, 0.0), (NARROWER - 1.0) * x, (WIDER - 1.0) * x
+            )
             dx = np.clip(x + dx, self.widest, np.maximum(1.0 / self.v, self.widest)) - x
             dh = (0.5 * k3 * dx * g - u) / np.sqrt(g)
         self.J, self.x, self.M = (
             np.where(kept, new, old) for new, old in ((J, self.J), (x, self.x), (M, self.M))
         )
         self.h = np.where(kept, -terms.d1, self.h)
-        self.dx, self.dh = np.where(kept, dx, self.dx), np.where(kept, np.nan_to_num(dh), self.dh)
+        self.dx, self.dh = (
+            np.where(kept, dx, self.dx),
+            np.where(kept & np.isfinite(dh), dh, self.dh),
+        )
         self.size = np.where(kept, 1.0, 0.25 * self.size)
         self.D = D
         return kept, wrong

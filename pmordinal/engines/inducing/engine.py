@@ -13,7 +13,7 @@ import numpy as np
 
 from pmordinal import checks, linalg
 from pmordinal.engines.base import ENGINES, Engine
-from pmordinal.engines.inducing.basis import choose, sample
+from pmordinal.engines.inducing.basis import LARGEST, POOL, choose, sample
 from pmordinal.engines.inducing.blocks import Blocks, Elsewhere, blocks_of
 from pmordinal.engines.inducing.iteration import NEAR, Iteration, Solution
 from pmordinal.engines.inducing.passes import Shared, State
@@ -24,7 +24,8 @@ from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.posterior import Posterior, Start, Status
 
 MOST = 200  # default number of inducing rows
-LOOSE = 1e-3  # tolerance inside an optimiser: the evidence changes by less than 1e-6 nats
+LOOSE = 1e-2  # tolerance inside an optimiser: the error of the evidence is 1e-4 nats
+STAGES = (5_000, LARGEST)  # rows on which hyperparameters are optimised first
 SITES = ("ep", "laplace")
 
 
@@ -100,6 +101,10 @@ class Inducing(Engine):
         """Largest number of times that a fit chooses inducing rows."""
         return 1 if self.basis is not None else self.rounds
 
+    def stages(self, n: int) -> tuple[int, ...]:
+        """Return numbers of rows that are optimised on first: a tenth of the time, and almost the same optimum."""
+        return tuple(rows for rows in STAGES if 3 * rows <= n)
+
     def select(
         self,
         gram: Gram,
@@ -114,12 +119,20 @@ class Inducing(Engine):
         if report is not None:
             report("choosing inducing rows")
         m = MOST if self.n_inducing is None else self.n_inducing
-        rows = choose(gram, m, np.random.default_rng([self.seed, turn]))
+        pool = None
+        if self.elsewhere is not None:  # the same rows as if all were in memory
+            n = self.elsewhere.n
+            pool = np.searchsorted(self.sample(n), sample(n, POOL))
+        rows = choose(gram, m, np.random.default_rng([self.seed, turn]), pool)
         return replace(self, basis=tuple(rows.tolist()))
 
-    def sample(self, n: int) -> np.ndarray:
-        """Return the rows that inducing rows are chosen from; see `Engine`."""
-        return sample(n)
+    def sample(self, n: int, size: int | None = None) -> np.ndarray:
+        """Return the rows that stand for all in the first stages; see `Engine`."""
+        return sample(n, STAGES[-1] if size is None else size)
+
+    def gathered(self) -> Self:
+        """Return the engine for rows in memory; see `Engine`."""
+        return replace(self, elsewhere=None)
 
     def spread_over(self, parts: Sequence[Any], lengths: Sequence[int], y: np.ndarray) -> Self:
         """Return the engine for rows on a cluster; see `Engine`."""

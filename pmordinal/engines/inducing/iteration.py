@@ -141,10 +141,11 @@ class Iteration:
     def sites(self, w: np.ndarray, S: np.ndarray) -> Solution | None:
         """Return the fixed point of expectation propagation from this state; None if it leads nowhere."""
         C = factor(S)
+        loosest = max(1e-9, 0.01 * self.tol / np.sqrt(self.n))
         history, metric = Anderson(), C
         damping, best, previous, stalled, message = 1.0, np.inf, np.inf, 0, ""
         while True:
-            exact = np.clip(0.01 * previous / np.sqrt(self.n), 1e-12, 1e-9)
+            exact = np.clip(0.01 * previous / np.sqrt(self.n), 1e-12, loosest)
             found = self._run(site_pass, w, C, exact)
             new = _full(found["S"])
             if not (np.isfinite(new).all() and np.isfinite(found["r"]).all()):

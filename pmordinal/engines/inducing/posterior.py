@@ -27,6 +27,7 @@ from pmordinal.posterior import Gradient, LatentDraws, Posterior, Start
 # diagonal of their covariance, as a share of it.
 JITTER = 1e-10
 MOST_JITTER = 1e-4
+COARSE = 0.1  # residual variance over that of the noise, above which more inducing rows are advised
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,23 @@ class InducingPosterior(Posterior):
     def support(self) -> np.ndarray:
         """The inducing rows in the order of choice, shape (m,)."""
         return self.basis
+
+    @property
+    def notes(self) -> dict[str, float]:
+        """The number of inducing rows, and what they leave of the prior variance in units of the noise's."""
+        return {"n_inducing": self.basis.size, "residual_over_noise": self.excess}
+
+    @property
+    def advice(self) -> str:
+        """Name a larger number of inducing rows if these leave too much to the noise."""
+        if not self.excess > COARSE:
+            return ""
+        m = self.basis.size
+        return (
+            f"{m} inducing rows are few: what they leave of the latent function has {self.excess:.2g} times the "
+            f"noise's variance, and should have less than {COARSE}. The noise may be underestimated; use "
+            f"engine=pmo.Inducing(n_inducing={2 * m})"
+        )
 
     @cached_property
     def outside(self) -> np.ndarray:
