@@ -57,10 +57,11 @@ class Landscape:
         self.value_and_gradient = self.density.with_gradient(self.problem)
         self._parts = self.density.parts()
 
-    def of_rows(self, size: int) -> Self:
-        """Return the objective of so many of the labelled rows."""
+    def of_rows(self, some: np.ndarray) -> Self:
+        """Return the objective of some of the labelled rows in memory."""
         other = copy(self)
-        other.problem, other.engine = self.problem.stage(size), self.engine.gathered()
+        other.engine, gathered = self.engine.gathered(), self.problem.engine.gathered()
+        other.problem = replace(self.problem, some=some, engine=gathered, found=Found())
         other.value_and_gradient = self.density.with_gradient(other.problem)
         return other
 

@@ -27,7 +27,7 @@ def climb_stages(landscape: Landscape, x: np.ndarray, max_evaluations: int, repo
     evaluations = iterations = 0
     run: Run | None = None
     for number, size in enumerate((*sizes, n), start=1):
-        place = landscape if size == n else landscape.of_rows(size)
+        place = landscape if size == n else landscape.of_rows(problem.stage(size))
         say = _Speaker(report, f"stage {number} of {len(sizes) + 1}, {size} rows", size)
         left = max_evaluations - evaluations
         try:

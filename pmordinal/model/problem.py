@@ -97,12 +97,12 @@ class Problem:
             return self.some.size
         return len(self.X) if self.whole is None else self.whole.rows
 
-    def stage(self, size: int) -> Self:
-        """Return the problem of so many of the rows, random ones, which are in memory."""
+    def stage(self, size: int) -> np.ndarray:
+        """Return the numbers of so many of the rows in memory, random ones."""
         chosen = self.engine.sample(self.n_rows, size)
         if self.whole is not None:
             chosen = np.searchsorted(self.engine.sample(self.whole.rows), chosen)
-        return replace(self, some=chosen, engine=self.engine.gathered(), found=Found())
+        return chosen
 
     @cached_property
     def rows(self) -> Rows:

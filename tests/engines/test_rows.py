@@ -189,7 +189,8 @@ def test_large_weights_and_warm_starts_converge(engine):
     cold = engine(gram_of(X), y, likelihood)
     assert cold.status.converged
     warm = engine(gram_of(X), y, likelihood, cold.start)
-    assert warm.status.iterations <= 3
+    # inducing rows need one more pass, to carry the start over
+    assert warm.status.iterations <= (3 if engine.name == "inducing" else 2)
     assert warm.log_evidence == pytest.approx(cold.log_evidence, abs=1e-8)
 
 

@@ -71,7 +71,7 @@ def test_the_progress_says_stage_evaluations_and_speed(staged):
     assert any(text.startswith("stage 2 of 2, 240 rows: ") for text in said)
 
 
-@pytest.mark.parametrize("stop", [5, 25])
+@pytest.mark.parametrize("stop", [5, 20])
 def test_ctrl_c_keeps_the_best_so_far(staged, stop, monkeypatch):
     X, y = table()
     count = 0

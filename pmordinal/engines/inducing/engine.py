@@ -24,7 +24,7 @@ from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.posterior import Posterior, Start, Status
 
 MOST = 200  # default number of inducing rows
-LOOSE = 1e-2  # tolerance inside an optimiser: the error of the evidence is 1e-4 nats
+LOOSE = 1e-3  # tolerance inside an optimiser: the error of the evidence is 1e-6 nats
 STAGES = (5_000, LARGEST)  # rows on which hyperparameters are optimised first
 SITES = ("ep", "laplace")
 
