@@ -62,7 +62,11 @@ def _argument(convert: Callable[[str], Any], text: str) -> Any:
 
 def data_arguments(parser: argparse.ArgumentParser, formula: bool = False) -> None:
     """Add the arguments for the table, its target and its columns; a formula may name these instead."""
-    parser.add_argument("data", type=local_path, help="table: .csv, .tsv, .csv.gz or .parquet")
+    parser.add_argument(
+        "data",
+        type=local_path,
+        help="table: .csv, .tsv, .csv.gz or .parquet, or 'folder/*.parquet'",
+    )
     if formula:
         parser.add_argument(
             "formula",

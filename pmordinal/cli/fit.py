@@ -16,6 +16,7 @@ from pmordinal.cli.base import (
     read_data,
     say_written,
 )
+from pmordinal.cli.folders import cluster, fit_data, is_folder, scheduler_argument
 
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
@@ -28,6 +29,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     data_arguments(parser, formula=True)
     model_arguments(parser)
     parser.add_argument("--engine", default="ep", help="inference engine (default ep)")
+    scheduler_argument(parser)
     parser.add_argument("--objective", help="what to maximise; default: the engine's own")
     parser.add_argument(
         "--semisupervised", action="store_true", help="learn from the unlabelled rows too"
@@ -50,14 +52,15 @@ def _run(options: argparse.Namespace) -> None:
     check_output(options.out, ".nc", ".zarr")
     check_output(options.report, ".html")
     get_engine(options.engine)  # so that an unknown name fails early
-    data = read_data(options)
-    result = fit_engine(
-        options.engine,
-        data,
-        options,
-        objective=options.objective,
-        semisupervised=options.semisupervised,
-    )
+    with cluster(options):
+        data = fit_data(options) if is_folder(options.data) else read_data(options)
+        result = fit_engine(
+            options.engine,
+            data,
+            options,
+            objective=options.objective,
+            semisupervised=options.semisupervised,
+        )
     Console().print(summary_table(result))
     _print_terms(result)
     if options.out is not None:
@@ -117,6 +120,7 @@ FIT = Command(
         "pmordinal fit data.csv --target rating --out fit.nc --report report.html",
         "pmordinal fit data.csv 'rating ~ temperature + gp(age) + (1 | judge)' --report report.html",
         "pmordinal fit data.parquet --target pain --order none,mild,severe --ard",
+        "pmordinal fit 'folder/*.parquet' --target grade --engine inducing --scheduler tcp://host:8786",
         "pmordinal fit large.csv --target grade --engine sparse --drop id --out fit.nc",
     ),
 )

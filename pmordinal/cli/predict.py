@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pmordinal.cli.base import Command, check_output, local_path, say_written
+from pmordinal.cli.folders import cluster, is_folder, predict_files, scheduler_argument
 from pmordinal.data import tables
 
 if TYPE_CHECKING:
@@ -16,13 +17,16 @@ if TYPE_CHECKING:
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("fit", type=local_path, help="a file that fit --out wrote")
-    parser.add_argument("data", type=local_path, help="table with the columns of the fit")
+    parser.add_argument(
+        "data", type=local_path, help="table with the columns of the fit, or 'folder/*.parquet'"
+    )
     parser.add_argument(
         "--out", type=local_path, help="table to write; default: CSV to the terminal"
     )
     parser.add_argument(
         "--rule", default="mode", choices=("mode", "median"), help="predicted class"
     )
+    scheduler_argument(parser)
     parser.add_argument("--block", type=int, default=5000, help="rows at a time (default 5000)")
 
 
@@ -31,8 +35,12 @@ def _run(options: argparse.Namespace) -> None:
     from pmordinal.results.load import load
 
     checks.integer("--block", options.block, minimum=1)
-    check_output(options.out)
     fit = load(options.fit)
+    if is_folder(options.data):
+        with cluster(options):
+            predict_files(fit, options)
+        return say_written(options.out)
+    check_output(options.out)
     rows = tables.write(_predictions(fit, options), options.out or sys.stdout)
     if options.out is not None:
         say_written(options.out, f", {rows} rows")
@@ -71,6 +79,7 @@ PREDICT = Command(
     run=_run,
     examples=(
         "pmordinal predict fit.nc new.csv --out predictions.csv",
+        "pmordinal predict fit.nc 'new/*.parquet' --out predictions --scheduler tcp://host:8786",
         "pmordinal predict fit.nc new.parquet --rule median | head",
     ),
 )

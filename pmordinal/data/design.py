@@ -12,6 +12,7 @@ from pmordinal.data.columns import read_columns
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels, encode
 from pmordinal.data.rows import row_names
+from pmordinal.data.whole import Whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,8 @@ class Design:
         More rows without a label, from a table of their own.
     every : ByRow
         Groups and weights of all rows.
+    whole : Whole, optional
+        What is known of the table where these rows are a sample of it.
 
     Examples
     --------
@@ -46,6 +49,7 @@ class Design:
     index: np.ndarray
     further: np.ndarray
     every: ByRow = field(default_factory=ByRow)
+    whole: Whole | None = None
 
     @property
     def by_row(self) -> ByRow:

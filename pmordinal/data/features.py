@@ -10,6 +10,7 @@ from pmordinal.data.coding import Column, block, computed, levels_of
 from pmordinal.data.columns import column_values, read_columns
 from pmordinal.data.expressions import parse, variables
 from pmordinal.data.levels import show
+from pmordinal.data.moments import moments, weighted_moments
 
 LARGEST = 1e100  # largest entry: squared distances between rows must not overflow
 
@@ -106,7 +107,7 @@ class Features:
                     f"{name} lacks the column(s) {show(lost)}, it has {show(names)}: add or "
                     "rename them, or pass X.to_numpy() to go by position"
                 )
-            _check_unique([column for column in names if column in needed], name)
+            check_unique([column for column in names if column in needed], name)
             data = [data[place[column]] for column in wanted]
         blocks = [
             block(values, column, name)
@@ -240,7 +241,7 @@ def learn(
     names, data = read_columns(X, name)
     if names is None:
         names = [f"x{j}" for j in range(len(data))]
-    _check_unique(names, name)
+    check_unique(names, name)
     data = [column_values(values) for values in data]
     columns = tuple(
         Column(column, levels_of(values, column, name))
@@ -250,30 +251,14 @@ def learn(
     matrix = np.concatenate(blocks, axis=1)
     center, scale = np.zeros(matrix.shape[1]), np.ones(matrix.shape[1])
     if standardize:
-        # Divided by the largest entry first, so that no square over- or underflows and a
-        # constant column has a standard deviation of exactly zero.
-        largest = np.abs(matrix).max(axis=0)
-        largest[largest == 0] = 1.0
-        relative = matrix / largest
-        mean, sd = moments(relative, weights)
-        center, scale = largest * mean, largest * sd
-        scale = _common(columns, scale)
+        center, sd = moments(matrix) if weights is None else weighted_moments(matrix, weights)
+        scale = common_scale(columns, sd)
     features = Features(columns, center, scale)
-    _check_unique(features.names, name)
+    check_unique(features.names, name)
     return features, features.standardized(matrix, name)
 
 
-def moments(matrix: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return means and standard deviations of columns, of the rows that these stand for."""
-    if weights is None:
-        return matrix.mean(axis=0), matrix.std(axis=0)
-    w = np.broadcast_to(weights[:, None], matrix.shape)
-    total = w.sum(axis=0)  # summed as the columns are, so that a constant one has no deviation
-    mean = (w * matrix).sum(axis=0) / total
-    return mean, np.sqrt((w * (matrix - mean) ** 2).sum(axis=0) / total)
-
-
-def _common(columns: Sequence[Column], sd: np.ndarray) -> np.ndarray:
+def common_scale(columns: Sequence[Column], sd: np.ndarray) -> np.ndarray:
     """Return the divisors of the matrix columns: one for all levels of a categorical column, shape (d,)."""
     # If each level had its own scale, a rare level would be far from all others, and a declared but
     # unseen one close to all of them. With one scale any two levels are equally far apart. The root
@@ -293,7 +278,8 @@ def _common(columns: Sequence[Column], sd: np.ndarray) -> np.ndarray:
     return np.where(scale == 0, 1.0, scale)
 
 
-def _check_unique(names: Sequence[str], name: str) -> None:
+def check_unique(names: Sequence[str], name: str) -> None:
+    """Raise if two columns have one name."""
     if len(set(names)) < len(names):
         twice = [item for item in names if names.count(item) > 1]
         raise ValueError(

@@ -13,8 +13,9 @@ import pandas as pd
 from pmordinal.data import expressions
 from pmordinal.data.coding import Column, block, levels_of, number_levels
 from pmordinal.data.columns import column_values
-from pmordinal.data.features import Features, moments
+from pmordinal.data.features import Features
 from pmordinal.data.levels import show
+from pmordinal.data.moments import moments, weighted_moments
 
 
 def without_missing(table: pd.DataFrame, names: Sequence[str], na: str) -> tuple[pd.DataFrame, str]:
@@ -101,7 +102,7 @@ def learn(
     plain = Features(tuple(columns), np.zeros(d), np.ones(d))
     matrix = plain.standardized(np.concatenate(data, axis=1), "data")
     is_number = np.array([column.levels is None and not column.is_offset for column in columns])
-    mean, spread = moments(matrix, weights)
+    mean, spread = moments(matrix) if weights is None else weighted_moments(matrix, weights)
     center = np.where(is_number, mean, 0.0)
     scale = np.where(is_number & (np.ptp(matrix, axis=0) > 0), spread, 1.0)
     features = Features(tuple(columns), center, scale)

@@ -1,8 +1,8 @@
 """The base class `Engine`: the constructor takes options, a call takes data and returns a `Posterior`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -32,6 +32,8 @@ class Engine:
         Whether it works only with links of standard normal noise.
     has_weights : bool
         Whether a row may stand for several: `Rows.weights`.
+    takes_spread_rows : bool
+        Whether the rows may be spread over Dask: `spread_over`.
     is_monte_carlo : bool
         Whether its results are estimates from draws, with standard errors.
     posterior_type : type
@@ -46,6 +48,7 @@ class Engine:
     has_latent_pullback: ClassVar[bool] = False
     needs_normal_noise: ClassVar[bool] = False
     has_weights: ClassVar[bool] = False
+    takes_spread_rows: ClassVar[bool] = False
     is_monte_carlo: ClassVar[bool] = False
     posterior_type: ClassVar[type[Posterior]] = SitePosterior
     fewest_iterations: ClassVar[int] = 1
@@ -98,6 +101,40 @@ class Engine:
                 f"engine {self.name!r} has one latent value a label and takes no weights=: use one of {able}, or "
                 "repeat the rows"
             )
+
+    def check_spread(self) -> None:
+        """Raise an error that names the alternatives unless rows may be spread over Dask."""
+        if not self.takes_spread_rows:
+            raise ValueError(
+                f"X is spread over Dask, and engine {self.name!r} needs all rows in memory: use engine='inducing', or "
+                "gather them with X.compute() and y.compute()"
+            )
+
+    def sample(self, n: int, size: int | None = None) -> np.ndarray:
+        """Return the numbers of `size` rows out of `n`, those that are in memory where the others are spread over Dask.
+
+        A smaller sample is part of a larger one.
+        """
+        return np.arange(n)
+
+    def gathered(self) -> Self:
+        """Return the engine for rows in memory."""
+        return self
+
+    def spread_over(self, parts: Sequence[Any], lengths: Sequence[int], y: np.ndarray) -> Self:
+        """Return the engine for rows that are spread over Dask.
+
+        Parameters
+        ----------
+        parts : sequence of Delayed
+            Blocks of rows: pairs of attributes and class codes.
+        lengths : sequence of int
+            Their numbers of rows.
+        y : ndarray of int
+            Class codes of the sample that the engine is called with.
+        """
+        self.check_spread()
+        raise NotImplementedError
 
     def loosened(self, objective: str, sampled: bool = False) -> Self:
         """Return the engine with a looser tolerance, as exact as an optimiser of the objective needs.

@@ -58,9 +58,10 @@ class Landscape:
         self._parts = self.density.parts()
 
     def of_rows(self, some: np.ndarray) -> Self:
-        """Return the objective of some of the labelled rows."""
+        """Return the objective of some of the labelled rows in memory."""
         other = copy(self)
-        other.problem = replace(self.problem, some=some, found=Found())
+        other.engine, gathered = self.engine.gathered(), self.problem.engine.gathered()
+        other.problem = replace(self.problem, some=some, engine=gathered, found=Found())
         other.value_and_gradient = self.density.with_gradient(other.problem)
         return other
 

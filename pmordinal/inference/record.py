@@ -48,4 +48,5 @@ def record(landscape: Landscape, run: Run, status: FitStatus) -> OrdinalFit:
         model_terms=problem.terms,
         optimum=(landscape, run.x),
         by_row=problem.by_row,
+        whole=problem.whole,
     )

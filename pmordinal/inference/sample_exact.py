@@ -143,6 +143,11 @@ class _Density:
                 f"engine {problem.engine.name!r} regresses on the labels, which is another model: build this one with "
                 "engine='exact' or engine='ep'"
             )
+        if problem.whole is not None:
+            raise ValueError(
+                "the rows of this model are spread over Dask, and sample_exact needs all of them in memory: use "
+                "pmo.fit, or pm.sample over the hyperparameters"
+            )
         self.engine = Exact(draws=proposals, standard_error=np.inf)
         self.engine.check_link(problem.link)
         self.engine.check_weights(problem.by_row.weights)

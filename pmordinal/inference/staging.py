@@ -23,12 +23,11 @@ def climb_stages(landscape: Landscape, x: np.ndarray, max_evaluations: int, repo
     sizes = problem.engine.stages(n)
     if not sizes:
         return climb(landscape, x, max_evaluations, report)
-    order = np.random.default_rng(0).permutation(n)
     stages: list[str] = []
     evaluations = iterations = 0
     run: Run | None = None
     for number, size in enumerate((*sizes, n), start=1):
-        place = landscape if size == n else landscape.of_rows(np.sort(order[:size]))
+        place = landscape if size == n else landscape.of_rows(problem.stage(size))
         say = _Speaker(report, f"stage {number} of {len(sizes) + 1}, {size} rows", size)
         left = max_evaluations - evaluations
         try:

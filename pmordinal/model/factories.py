@@ -12,6 +12,7 @@ from pmordinal.data.terms import Term
 from pmordinal.engines import Engine, get_engine
 from pmordinal.gram import check_columns
 from pmordinal.links import Link, get_link
+from pmordinal.model import reading
 from pmordinal.model.compile import SmallModel
 from pmordinal.model.covariances import SUMS, is_sum, named
 from pmordinal.model.label_scales import NAME as SCALES
@@ -51,10 +52,11 @@ def gp_model(
     Parameters
     ----------
     X : DataFrame or array_like, shape (n, d)
-        Attributes; categorical columns become one column a level.
+        Attributes; categorical columns become one column a level. A Dask DataFrame or array stays where
+        it is, if the engine is ``"inducing"``.
     y : array_like, shape (n,)
         Labels: ordered categorical, integers, or strings with `categories`. Missing labels are
-        marginalised.
+        marginalised. A Dask series or array where `X` is one of Dask.
     cov_func : str, pm.gp.cov covariance, or a class of them, optional
         Covariance of the latent function. By name: ``"expquad"``, the papers' and the default,
         ``"matern12"``, ``"matern32"``, ``"matern52"``; or a sum of terms, ``"recommended"`` (a linear, a
@@ -134,9 +136,9 @@ def gp_model(
         )
     if standardize is None:
         standardize = not is_own(cov_func)
-    X, every = by_row.read(X, thresholds_by, noise_by, weights)
-    design = design_of.read(
-        X, y, categories, standardize=standardize, unlabeled=unlabeled, by_row=every
+    by = {"thresholds_by": thresholds_by, "noise_by": noise_by, "weights": weights}
+    design, engine = reading.read(
+        engine, X, y, categories, standardize=standardize, unlabeled=unlabeled, **by
     )
     labels, names = design.labels, design.features.names
     if noise_fraction is not None and not engine.in_label_units:

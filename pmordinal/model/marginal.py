@@ -186,6 +186,7 @@ class MarginalOrdinal:
             and not self.engine.in_label_units,  # labels as numbers have a scale
             start=begin | (start or {}),
             terms=terms,
+            whole=design.whole,
         )
         return _observed(name, problem, thresholds, noise, **kwargs)
 

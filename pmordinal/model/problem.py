@@ -11,6 +11,7 @@ from pmordinal.data.by_row import ByRow
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels
 from pmordinal.data.terms import Term
+from pmordinal.data.whole import Whole
 from pmordinal.engines import Engine
 from pmordinal.engines.objectives import OBJECTIVES
 from pmordinal.gram import Gram, Kernel
@@ -51,6 +52,8 @@ class Problem:
         Names of the parts of the covariance, if it has some.
     is_optimised : bool
         Whether the objective is for an optimiser, rather than for a sampler.
+    whole : Whole, optional
+        What is known of the table where `X` is a sample of it.
     some : ndarray of int, optional
         The labelled rows that count in the objective, if not all: a stage of a fit to many rows.
     found : Found
@@ -70,6 +73,7 @@ class Problem:
     start: Mapping[str, np.ndarray] = field(default_factory=dict)
     terms: tuple[Term, ...] = ()
     is_optimised: bool = False
+    whole: Whole | None = None
     some: np.ndarray | None = None
     found: Found = field(default_factory=Found, repr=False)
 
@@ -89,7 +93,16 @@ class Problem:
     @property
     def n_rows(self) -> int:
         """How many labelled rows count."""
-        return len(self.X) if self.some is None else self.some.size
+        if self.some is not None:
+            return self.some.size
+        return len(self.X) if self.whole is None else self.whole.rows
+
+    def stage(self, size: int) -> np.ndarray:
+        """Return the numbers of so many of the rows in memory, random ones."""
+        chosen = self.engine.sample(self.n_rows, size)
+        if self.whole is not None:
+            chosen = np.searchsorted(self.engine.sample(self.whole.rows), chosen)
+        return chosen
 
     @cached_property
     def rows(self) -> Rows:

@@ -14,13 +14,15 @@ from pmordinal.data.by_row import ByRow
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels
 from pmordinal.data.rows import row_names
+from pmordinal.data.spread import is_dask
 from pmordinal.data.terms import Term
+from pmordinal.data.whole import Whole
 from pmordinal.likelihood import OrdinalLikelihood, Rows
 from pmordinal.posterior import Posterior
 from pmordinal.posterior.mixture import mixed
 from pmordinal.results.decisions import KINDS, present
 from pmordinal.results.status import FitStatus
-from pmordinal.results.summary import by_level, further
+from pmordinal.results.summary import by_level, counted, further
 
 if TYPE_CHECKING:
     from pmordinal.results.curvature import Surface
@@ -64,6 +66,9 @@ class OrdinalFit:
         Groups and weights of the labelled rows.
     integral : Integral, optional
         Values of the hyperparameters with weights; see `integrate`. `point` is still their point estimate.
+    whole : Whole, optional
+        Numbers of rows of the training table where it is spread over Dask: hyperparameters, evidence and
+        predictions are those of all rows, and what has an entry for each row is that of a sample.
     """
 
     posterior: Posterior
@@ -81,6 +86,7 @@ class OrdinalFit:
     optimum: "tuple[Surface, np.ndarray] | None" = field(default=None, repr=False)
     by_row: ByRow = field(default_factory=ByRow, repr=False)
     integral: "Integral | None" = field(default=None, repr=False)
+    whole: Whole | None = None
 
     @property
     def members(self) -> "Iterator[tuple[float, OrdinalFit]]":
@@ -140,8 +146,8 @@ class OrdinalFit:
         Parameters
         ----------
         Xnew : DataFrame or array_like, shape (m, d)
-            In the units of the training table. With thresholds or noise by group it has their columns;
-            groups that are not among the training rows are taken for the population.
+            In the units of the training table; it may be of Dask. With thresholds or noise by group it has
+            their columns; groups that are not among the training rows are taken for the population.
         kind : {"probs", "class", "cumulative", "latent", "rank", "set"}
             Class probabilities; the most probable label, of the kind you gave; P(y ≤ k) for all
             classes but the last; mean and standard deviation of the latent function; the expected
@@ -161,14 +167,20 @@ class OrdinalFit:
         -------
         DataArray, shape (m, r), (m, r − 1) or (m,); labels; a Dataset with ``mean`` and ``sd``; or
         one with ``lower``, ``upper``, ``size`` and ``included``
+            Of Dask for a table of Dask, computed when asked for: a DataFrame with a column for each class, or a
+            Series, for a DataFrame; an array for an array, ``"latent"`` of shape (m, 2).
         """
+        one_of("kind", kind, (*KINDS, "set"))
+        if kind != "set" and calibration is not None:
+            raise ValueError(f"calibration is for kind='set', not for kind={kind!r}")
+        if is_dask(Xnew):
+            from pmordinal.results.predict_spread import predict_spread
+
+            return predict_spread(self, Xnew, kind, rule)
         if kind == "set":
             from pmordinal.results.conformal import predict_set
 
             return predict_set(self, Xnew, coverage, calibration)
-        one_of("kind", kind, (*KINDS, "set"))
-        if calibration is not None:
-            raise ValueError(f"calibration is for kind='set', not for kind={kind!r}")
         X = self.features.transform(Xnew, name="Xnew")
         known = Rows(*self.by_row.codes_at(Xnew), shift=self.features.shift(X))
         rows = {"obs": row_names(Xnew, len(X))}
@@ -374,8 +386,11 @@ class OrdinalFit:
 
     def __repr__(self) -> str:
         """Return a readable table of the fit."""
-        counts = dict(zip(self.labels.class_names, self.labels.counts.tolist(), strict=True))
-        unlabeled = f", {len(self.unlabeled)} unlabelled" if len(self.unlabeled) else ""
+        known = counted(self)
+        counts = dict(zip(self.labels.class_names, known.counts, strict=True))
+        unlabeled = f", {known.unlabeled} unlabelled" if known.unlabeled else ""
+        k = self.posterior.y.size
+        of_sample = f" (of a sample of {k} rows)" if k < known.rows else ""
         state = "" if self.status.converged else " (not converged)"
         correction = self.status.log_evidence_correction
         missed = "" if correction is None else f" (estimated error {-correction:+.3f})"
@@ -383,10 +398,10 @@ class OrdinalFit:
             missed = f" ± {error:.3f} (Monte-Carlo standard error)"
         lines = [
             f"OrdinalFit: {self.engine}, {self.posterior.likelihood.link.name} link, "
-            f"{self.posterior.y.size} rows{unlabeled}, {len(self.features.names)} features",
+            f"{known.rows} rows{unlabeled}, {len(self.features.names)} features",
             f"  classes      {counts}",
             f"  log evidence {self.log_evidence:.3f}{missed}",
-            f"  loo          {self.posterior.loo:.3f}",
+            f"  loo          {self.posterior.loo:.3f}{of_sample}",
         ]
         if (weights := self.by_row.weights) is not None:
             lines.insert(1, f"  weights      {weights.sum():.6g} in all")

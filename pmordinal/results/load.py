@@ -12,6 +12,7 @@ from pmordinal.data.by_row import ByRow
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels
 from pmordinal.data.terms import Term
+from pmordinal.data.whole import Whole
 from pmordinal.engines import ENGINES
 from pmordinal.gram import Gram, revive
 from pmordinal.likelihood import OrdinalLikelihood, Rows
@@ -127,6 +128,7 @@ def _rebuild(groups: dict[str, xr.Dataset]) -> OrdinalFit:
         unlabeled=data["unlabeled"].values,
         index=data["obs"].values,
         by_row=by_row,
+        whole=Whole.from_json(header["whole"]) if "whole" in header else None,
         model_terms=tuple(map(Term.from_json, header.get("terms", ()))),
     )
     if "semisupervised" in groups:

@@ -43,6 +43,8 @@ def save(fit: "OrdinalFit", path: str | Path) -> None:
         "dims": {k: list(v) for k, v in fit.dims.items() if k in fit.point},
         "log_evidence": posterior.log_evidence,
     }
+    if fit.whole is not None:
+        header["whole"] = fit.whole.to_json()
     if not fit.by_row.is_plain:
         header["by_row"] = fit.by_row.to_json()
     by_threshold = ["threshold_group", "threshold"][-posterior.likelihood.thresholds.ndim :]

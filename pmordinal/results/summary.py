@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from pmordinal.data.groups import Groups
+from pmordinal.data.whole import Whole
 
 if TYPE_CHECKING:
     from pmordinal.modl.partition.grid import Grid
@@ -59,6 +60,13 @@ def by_level(by: Groups | None, values: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"{by.name}={level}: ", v) for level, v in zip(by.levels, values, strict=True))
 
 
+def counted(fit: "OrdinalFit") -> Whole:
+    """Return how many rows there were, with and without a label, and how many of each class."""
+    if fit.whole is not None:
+        return fit.whole
+    return Whole(fit.posterior.y.size, tuple(fit.labels.counts.tolist()), len(fit.unlabeled))
+
+
 def outcome(fit: "OrdinalFit") -> dict[str, str]:
     """Return number of rows, evidence, leave-one-out score and status of a fit, as readable text."""
     scores = fit.posterior.leave_one_out.value
@@ -70,11 +78,13 @@ def outcome(fit: "OrdinalFit") -> dict[str, str]:
     w = np.ones(scores.size) if weights is None else weights
     se = np.sqrt(w @ (scores - w @ scores / w.sum()) ** 2)
     weighed = "" if weights is None else f", {weights.sum():.6g} by their weights"
-    unlabeled = f", {len(fit.unlabeled)} unlabelled" if len(fit.unlabeled) else ""
+    known = counted(fit)
+    unlabeled = f", {known.unlabeled} unlabelled" if known.unlabeled else ""
+    of_sample = f" (of a sample of {scores.size} rows)" if scores.size < known.rows else ""
     return {
-        "rows": f"{scores.size} labelled{weighed}{unlabeled}",
+        "rows": f"{known.rows} labelled{weighed}{unlabeled}",
         "log evidence": f"{fit.log_evidence:.2f}{missed}",
-        "leave-one-out log score": f"{fit.posterior.loo:.2f} ± {se:.2f}",
+        "leave-one-out log score": f"{fit.posterior.loo:.2f} ± {se:.2f}{of_sample}",
         "fit": f"{fit.status.evaluations} evaluations of {fit.objective}, {fit.status.seconds:.2f} s",
         "status": status(fit),
     }

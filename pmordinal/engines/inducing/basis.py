@@ -5,13 +5,27 @@ import numpy as np
 from pmordinal.gram import Gram
 
 POOL = 10_000  # largest number of random rows to choose from
+LARGEST = 50_000  # largest sample of a table that is spread over Dask
 SHARE = 20  # rows to choose from for each inducing row, if there are so many
 FEWEST = 2_000  # but at least so many
 STOP = 1e-9  # no further row is needed where the remaining variance is below this share of the largest prior one
 
 
-def choose(gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
-    """Return up to `m` rows, in the order of choice; fewer if these explain all others.
+def sample(n: int, size: int) -> np.ndarray:
+    """Return the numbers of at most `size` random rows out of `n`, in order, the same ones always.
+
+    A smaller sample is part of a larger one.
+    """
+    if n <= size:
+        return np.arange(n)
+    order = np.random.default_rng(0).choice(n, min(n, LARGEST), replace=False)
+    return np.sort(order[:size])
+
+
+def choose(
+    gram: Gram, m: int, rng: np.random.Generator, pool: np.ndarray | None = None
+) -> np.ndarray:
+    """Return up to `m` rows of a sample, in the order of choice; fewer if these explain all others.
 
     Rows are distinct, and so is what they say: of identical ones, one is chosen. White noise does not count, since
     it says nothing about other rows.
@@ -22,11 +36,13 @@ def choose(gram: Gram, m: int, rng: np.random.Generator) -> np.ndarray:
     m : int
     rng : Generator
         Picks the rows to choose from.
+    pool : ndarray of int, optional
+        It picks among these, by default a sample of all.
     """
-    size = min(gram.n, POOL, max(FEWEST, SHARE * m))
-    pool = np.arange(gram.n)
-    if size < gram.n:
-        pool = np.sort(rng.choice(gram.n, size, replace=False, shuffle=False))
+    pool = sample(gram.n, POOL) if pool is None else pool
+    size = min(pool.size, max(FEWEST, SHARE * m))
+    if size < pool.size:
+        pool = pool[np.sort(rng.choice(pool.size, size, replace=False, shuffle=False))]
     kernel, values, X = gram.kernel, gram.values, gram.X[pool]
     left = np.array(kernel.copy_diagonal(values, X), dtype=float)
     least = STOP * left.max()

@@ -5,26 +5,27 @@ variance that its own covariance leaves (fully independent training conditional)
 a cost of O(n m²) and in the memory of one block.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from pmordinal import checks, linalg
 from pmordinal.engines.base import ENGINES, Engine
-from pmordinal.engines.inducing.basis import choose
-from pmordinal.engines.inducing.blocks import blocks_of
+from pmordinal.engines.inducing.basis import LARGEST, POOL, choose, sample
+from pmordinal.engines.inducing.blocks import Blocks, Elsewhere, blocks_of
 from pmordinal.engines.inducing.iteration import NEAR, Iteration, Solution
 from pmordinal.engines.inducing.passes import Shared, State
 from pmordinal.engines.inducing.posterior import InducingPosterior, share
+from pmordinal.engines.inducing.spread import SpreadBlocks
 from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.posterior import Posterior, Start, Status
 
 MOST = 200  # default number of inducing rows
 LOOSE = 1e-3  # tolerance inside an optimiser: the error of the evidence is 1e-6 nats
-STAGES = (5_000, 50_000)  # rows on which hyperparameters are optimised first
+STAGES = (5_000, LARGEST)  # rows on which hyperparameters are optimised first
 SITES = ("ep", "laplace")
 
 
@@ -49,6 +50,8 @@ class Inducing(Engine):
         Largest number of times that `fit` chooses inducing rows and optimises the hyperparameters for them.
     basis : sequence of int, optional
         The inducing rows, if they are not to be chosen.
+    elsewhere : Elsewhere, optional
+        All rows, where the table in memory is a sample of them: set by models of Dask tables.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class Inducing(Engine):
     name: ClassVar[str] = "inducing"
     objectives: ClassVar[tuple[str, ...]] = ("evidence",)
     has_weights: ClassVar[bool] = True
+    takes_spread_rows: ClassVar[bool] = True
     posterior_type: ClassVar[type[Posterior]] = InducingPosterior
 
     n_inducing: int | None = None
@@ -73,6 +77,7 @@ class Inducing(Engine):
     max_passes: int = 200
     rounds: int = 2
     basis: tuple[int, ...] | None = None
+    elsewhere: Elsewhere | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -114,8 +119,24 @@ class Inducing(Engine):
         if report is not None:
             report("choosing inducing rows")
         m = MOST if self.n_inducing is None else self.n_inducing
-        rows = choose(gram, m, np.random.default_rng([self.seed, turn]))
+        pool = None
+        if self.elsewhere is not None:  # the same rows as if all were in memory
+            n = self.elsewhere.n
+            pool = np.searchsorted(self.sample(n), sample(n, POOL))
+        rows = choose(gram, m, np.random.default_rng([self.seed, turn]), pool)
         return replace(self, basis=tuple(rows.tolist()))
+
+    def sample(self, n: int, size: int | None = None) -> np.ndarray:
+        """Return the rows that stand for all in the first stages; see `Engine`."""
+        return sample(n, STAGES[-1] if size is None else size)
+
+    def gathered(self) -> Self:
+        """Return the engine for rows in memory; see `Engine`."""
+        return replace(self, elsewhere=None)
+
+    def spread_over(self, parts: Sequence[Any], lengths: Sequence[int], y: np.ndarray) -> Self:
+        """Return the engine for rows on a cluster; see `Engine`."""
+        return replace(self, elsewhere=SpreadBlocks(parts, lengths, y))
 
     def loosened(self, objective: str, sampled: bool = False) -> Self:
         """Return the engine with a larger tolerance: the error of the evidence is quadratic in it."""
@@ -133,7 +154,12 @@ class Inducing(Engine):
         if basis.max() >= y.size:
             raise ValueError(f"basis must hold some of the rows 0 to {y.size - 1}")
         shared = share(gram, basis, likelihood)
-        rows = blocks_of(gram.X, y, likelihood.rows)
+        rows: Blocks
+        if self.elsewhere is None:
+            rows = blocks_of(gram.X, y, likelihood.rows)
+        else:
+            self.elsewhere.check_labels(y)
+            rows = self.elsewhere
         iteration = Iteration(rows, shared, self.tol, self.max_passes)
         found = self._solve(iteration, _usable(start, shared))
         return InducingPosterior(
@@ -147,7 +173,8 @@ class Inducing(Engine):
             spread=found.S,
             sites=self.sites,
             of_rows=found.of_rows,
-            excess=found.excess / y.size,
+            excess=found.excess / iteration.n,
+            elsewhere=self.elsewhere,
         )
 
     def _solve(self, iteration: Iteration, before: State | None) -> Solution:

@@ -4,7 +4,6 @@ The state is (w, S) alone, Λ = I + S; sites are found anew in each pass. Near t
 change little, so that steps are taken whole; they are damped when the residual does not fall.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,7 @@ from scipy.linalg import lapack
 
 from pmordinal import linalg
 from pmordinal.engines.inducing.acceleration import Anderson
-from pmordinal.engines.inducing.blocks import Block, over_blocks
+from pmordinal.engines.inducing.blocks import Blocks, over_blocks, rows_in
 from pmordinal.engines.inducing.passes import (
     Shared,
     State,
@@ -71,15 +70,15 @@ class Iteration:
 
     Parameters
     ----------
-    blocks : sequence of Block
+    blocks : sequence of Block, or Elsewhere
     shared : Shared
     tol : float
     max_passes : int
     """
 
-    def __init__(self, blocks: Sequence[Block], shared: Shared, tol: float, max_passes: int):
+    def __init__(self, blocks: Blocks, shared: Shared, tol: float, max_passes: int):
         self.blocks, self.shared, self.tol, self.max_passes = blocks, shared, tol, max_passes
-        self.passes, self.n = 0, sum(map(len, blocks))
+        self.passes, self.n = 0, rows_in(blocks)
 
     def _run(self, function, w, C=None, exact: float = 1e-12) -> dict[str, np.ndarray]:
         self.passes += 1

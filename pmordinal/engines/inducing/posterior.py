@@ -1,6 +1,6 @@
 """Posterior of the latent function given all labels, through the inducing rows."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Self
 
@@ -8,7 +8,14 @@ import numpy as np
 
 from pmordinal import linalg
 from pmordinal.engines.inducing import passes
-from pmordinal.engines.inducing.blocks import Block, blocks_of, each_block, over_blocks
+from pmordinal.engines.inducing.blocks import (
+    Block,
+    Blocks,
+    Elsewhere,
+    blocks_of,
+    each_block,
+    over_blocks,
+)
 from pmordinal.engines.inducing.iteration import factor
 from pmordinal.engines.inducing.passes import Reacting, Shared, State
 from pmordinal.gram import Gram
@@ -64,6 +71,9 @@ class InducingPosterior(Posterior):
         Σ τ φ φᵀ of the last pass, for gradients.
     excess : float
         Mean of λ over the noise variance: above a tenth, there are too few inducing rows.
+    elsewhere : Elsewhere, optional
+        All rows, where those of `gram` are a sample of them: the weights and the evidence are those of all rows, what
+        concerns single rows is that of the sample. Not in files and pickles.
     """
 
     basis: np.ndarray
@@ -71,13 +81,19 @@ class InducingPosterior(Posterior):
     sites: str = "ep"
     of_rows: np.ndarray | None = field(default=None, repr=False)
     excess: float = np.nan
+    elsewhere: Elsewhere | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the rows of a cluster out of pickles, and what is computed again when needed."""
+        kept = {f.name for f in fields(self)} - {"elsewhere"}
+        return {name: value for name, value in self.__dict__.items() if name in kept}
 
     @classmethod
-    def restore(cls, support: np.ndarray, **fields: Any) -> Self:
+    def restore(cls, support: np.ndarray, **found: Any) -> Self:
         """Rebuild the posterior from these fields; means and precisions are computed again."""
-        fields = {k: v for k, v in fields.items() if k not in ("mean", "precision")}
-        sites = "laplace" if fields.pop("at_mode") else "ep"
-        return cls(basis=support, sites=sites, **fields | {"excess": float(fields["excess"])})
+        found = {k: v for k, v in found.items() if k not in ("mean", "precision")}
+        sites = "laplace" if found.pop("at_mode") else "ep"
+        return cls(basis=support, sites=sites, **found | {"excess": float(found["excess"])})
 
     @property
     def extra(self) -> dict[str, np.ndarray]:
@@ -221,15 +237,16 @@ class InducingPosterior(Posterior):
     def evidence_gradient(self) -> Gradient:
         """Return the exact gradient of the evidence; the inducing rows are held fixed."""
         state, w = self.state, self.weights
+        blocks: Blocks = self.blocks if self.elsewhere is None else self.elsewhere
         assert state.C is not None
         if self.sites == "laplace":
-            by_mode = over_blocks(passes.pull_pass, self.blocks, state)["by_mode"]
+            by_mode = over_blocks(passes.pull_pass, blocks, state)["by_mode"]
             pull = linalg.solve(state.C, by_mode)
             reacting = Reacting(**vars(state), pull=pull)
-            found = over_blocks(passes.laplace_gradient_pass, self.blocks, reacting)
+            found = over_blocks(passes.laplace_gradient_pass, blocks, reacting)
             outer = [w, pull]
         else:
-            found = over_blocks(passes.gradient_pass, self.blocks, state)
+            found = over_blocks(passes.gradient_pass, blocks, state)
             outer = [w]
         of_rows = self.spread if self.of_rows is None else self.of_rows
         by_L = -linalg.solve(state.C, of_rows) - 2.0 * linalg.fill_upper(found["A"])
