@@ -22,7 +22,7 @@ from pmordinal.posterior import Posterior
 from pmordinal.posterior.mixture import mixed
 from pmordinal.results.decisions import KINDS, present
 from pmordinal.results.status import FitStatus
-from pmordinal.results.summary import by_level, counted, further
+from pmordinal.results.summary import text_of
 
 if TYPE_CHECKING:
     from pmordinal.results.curvature import Surface
@@ -386,40 +386,7 @@ class OrdinalFit:
 
     def __repr__(self) -> str:
         """Return a readable table of the fit."""
-        known = counted(self)
-        counts = dict(zip(self.labels.class_names, known.counts, strict=True))
-        unlabeled = f", {known.unlabeled} unlabelled" if known.unlabeled else ""
-        k = self.posterior.y.size
-        of_sample = f" (of a sample of {k} rows)" if k < known.rows else ""
-        state = "" if self.status.converged else " (not converged)"
-        correction = self.status.log_evidence_correction
-        missed = "" if correction is None else f" (estimated error {-correction:+.3f})"
-        if (error := self.posterior.log_evidence_error) is not None:
-            missed = f" ± {error:.3f} (Monte-Carlo standard error)"
-        lines = [
-            f"OrdinalFit: {self.engine}, {self.posterior.likelihood.link.name} link, "
-            f"{known.rows} rows{unlabeled}, {len(self.features.names)} features",
-            f"  classes      {counts}",
-            f"  log evidence {self.log_evidence:.3f}{missed}",
-            f"  loo          {self.posterior.loo:.3f}{of_sample}",
-        ]
-        if (weights := self.by_row.weights) is not None:
-            lines.insert(1, f"  weights      {weights.sum():.6g} in all")
-        names = self.labels.threshold_names
-        for by, noise in by_level(self.by_row.noise, self.noise):
-            lines.append(f"  noise        {by}{noise:.4g}")
-        for by, thresholds in by_level(self.by_row.thresholds, self.thresholds):
-            pairs = zip(names, thresholds, strict=True)
-            lines.append(f"  thresholds   {by}" + ", ".join(f"{k}: {v:.4g}" for k, v in pairs))
-        if self.integral is not None:
-            lines.insert(4, f"  hyper        {self.integral.account}; their mode:")
-        for name, value in further(self.point).items():
-            lines.append(f"  {name:<12} " + np.array2string(value, precision=4, threshold=8))
-        lines.append(
-            f"  {self.status.evaluations} evaluations of {self.objective}, "
-            f"{self.status.seconds:.2f} s{state}"
-        )
-        return "\n".join(lines)
+        return text_of(self)
 
 
 def a_fit(source: Any) -> OrdinalFit:

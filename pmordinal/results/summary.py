@@ -15,6 +15,44 @@ if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
 
 
+def text_of(fit: "OrdinalFit") -> str:
+    """Return a readable table of a fit."""
+    known = counted(fit)
+    counts = dict(zip(fit.labels.class_names, known.counts, strict=True))
+    unlabeled = f", {known.unlabeled} unlabelled" if known.unlabeled else ""
+    k = fit.posterior.y.size
+    of_sample = f" (of a sample of {k} rows)" if k < known.rows else ""
+    state = "" if fit.status.converged else " (not converged)"
+    correction = fit.status.log_evidence_correction
+    missed = "" if correction is None else f" (estimated error {-correction:+.3f})"
+    if (error := fit.posterior.log_evidence_error) is not None:
+        missed = f" ± {error:.3f} (Monte-Carlo standard error)"
+    lines = [
+        f"OrdinalFit: {fit.engine}, {fit.posterior.likelihood.link.name} link, "
+        f"{known.rows} rows{unlabeled}, {len(fit.features.names)} features",
+        f"  classes      {counts}",
+        f"  log evidence {fit.log_evidence:.3f}{missed}",
+        f"  loo          {fit.posterior.loo:.3f}{of_sample}",
+    ]
+    if (weights := fit.by_row.weights) is not None:
+        lines.insert(1, f"  weights      {weights.sum():.6g} in all")
+    names = fit.labels.threshold_names
+    for by, noise in by_level(fit.by_row.noise, fit.noise):
+        lines.append(f"  noise        {by}{noise:.4g}")
+    for by, thresholds in by_level(fit.by_row.thresholds, fit.thresholds):
+        pairs = zip(names, thresholds, strict=True)
+        lines.append(f"  thresholds   {by}" + ", ".join(f"{k}: {v:.4g}" for k, v in pairs))
+    if fit.integral is not None:
+        lines.insert(4, f"  hyper        {fit.integral.account}; their mode:")
+    for name, value in further(fit.point).items():
+        lines.append(f"  {name:<12} " + np.array2string(value, precision=4, threshold=8))
+    lines.append(
+        f"  {fit.status.evaluations} evaluations of {fit.objective}, "
+        f"{fit.status.seconds:.2f} s{state}"
+    )
+    return "\n".join(lines)
+
+
 def further(point: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the hyperparameters except thresholds and noise, each once."""
     shown = {"thresholds", "noise"}
