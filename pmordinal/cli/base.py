@@ -183,7 +183,7 @@ def _point_out(X: pd.DataFrame, options: argparse.Namespace) -> None:
 
 
 def fit_engine(
-    engine: str, data: tuple, options: argparse.Namespace, **fit_options: Any
+    engine: str | None, data: tuple, options: argparse.Namespace, **fit_options: Any
 ) -> "OrdinalFit":
     """Return the fit of one engine, with the options of the command line."""
     import pymc as pm

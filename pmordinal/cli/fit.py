@@ -28,7 +28,9 @@ MODERATE = 1000  # up to so many rows, the report compares engines by default
 def _arguments(parser: argparse.ArgumentParser) -> None:
     data_arguments(parser, formula=True)
     model_arguments(parser)
-    parser.add_argument("--engine", default="ep", help="inference engine (default ep)")
+    parser.add_argument(
+        "--engine", help="inference engine (default ep, and inducing beyond 3000 rows)"
+    )
     scheduler_argument(parser)
     parser.add_argument("--objective", help="what to maximise; default: the engine's own")
     parser.add_argument(
@@ -51,7 +53,8 @@ def _run(options: argparse.Namespace) -> None:
 
     check_output(options.out, ".nc", ".zarr")
     check_output(options.report, ".html")
-    get_engine(options.engine)  # so that an unknown name fails early
+    if options.engine is not None:
+        get_engine(options.engine)  # so that an unknown name fails early
     with cluster(options):
         data = fit_data(options) if is_folder(options.data) else read_data(options)
         result = fit_engine(

@@ -1,6 +1,6 @@
 """Inference engines: each approximates the posterior of the latent function; `ENGINES` has them by name."""
 
-from pmordinal.engines.base import ENGINES, Engine, get_engine
+from pmordinal.engines.base import COMFORTABLE, ENGINES, Engine, engine_for, get_engine
 from pmordinal.engines.ep import EP
 from pmordinal.engines.exact import Exact
 from pmordinal.engines.inducing import Inducing
@@ -9,6 +9,7 @@ from pmordinal.engines.plsor import PLSOR
 from pmordinal.engines.sparse import SparseADF
 
 __all__ = [
+    "COMFORTABLE",
     "ENGINES",
     "EP",
     "PLSOR",
@@ -17,5 +18,6 @@ __all__ = [
     "Inducing",
     "Laplace",
     "SparseADF",
+    "engine_for",
     "get_engine",
 ]

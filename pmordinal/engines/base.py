@@ -12,6 +12,8 @@ from pmordinal.links import Link
 from pmordinal.posterior import Posterior, SitePosterior, Start
 from pmordinal.registry import Registry
 
+COMFORTABLE = 3000  # up to so many rows every row can have a latent value of its own
+
 
 @dataclass(frozen=True)
 class Engine:
@@ -34,6 +36,8 @@ class Engine:
         Whether a row may stand for several: `Rows.weights`.
     takes_spread_rows : bool
         Whether the rows may be spread over Dask: `spread_over`.
+    is_dense : bool
+        Whether it holds matrices of n × n numbers.
     is_monte_carlo : bool
         Whether its results are estimates from draws, with standard errors.
     posterior_type : type
@@ -49,6 +53,7 @@ class Engine:
     needs_normal_noise: ClassVar[bool] = False
     has_weights: ClassVar[bool] = False
     takes_spread_rows: ClassVar[bool] = False
+    is_dense: ClassVar[bool] = True
     is_monte_carlo: ClassVar[bool] = False
     posterior_type: ClassVar[type[Posterior]] = SitePosterior
     fewest_iterations: ClassVar[int] = 1
@@ -183,3 +188,16 @@ def get_engine(engine: str | Engine) -> Engine:
     if isinstance(engine, type) and issubclass(engine, Engine):
         return engine()
     return ENGINES[engine]()
+
+
+def engine_for(engine: str | Engine | None, n: float) -> Engine:
+    """Return the engine of that name; without one, that which suits `n` rows.
+
+    Examples
+    --------
+    >>> engine_for(None, 500).name, engine_for(None, 20_000).name
+    ('ep', 'inducing')
+    """
+    if engine is None:
+        engine = "ep" if n <= COMFORTABLE else "inducing"
+    return get_engine(engine)

@@ -12,6 +12,7 @@ from pmordinal.inference.landscape import Landscape
 from pmordinal.inference.optimise import Run, stay
 from pmordinal.inference.progress import progress_bar
 from pmordinal.inference.record import record
+from pmordinal.inference.size import memory_for, warn_of_size
 from pmordinal.inference.staging import climb_stages
 from pmordinal.inference.starting_points import starting_points
 from pmordinal.linalg.threads import blas_threads
@@ -40,7 +41,12 @@ def fit_supervised(
     landscape = Landscape(model, objective, priors, adapt)
     points = starting_points(landscape, starts, start or {}, checks.generator("seed", seed))
     n = len(landscape.problem.X)
-    with blas_threads(n), progress_bar(progressbar) as progress:
+    warn_of_size(landscape.problem.engine, n)
+    with (
+        memory_for(landscape.problem.engine, n),
+        blas_threads(n),
+        progress_bar(progressbar) as progress,
+    ):
         task = progress.add_task("fit", total=None, info="")
 
         def report(text: str) -> None:

@@ -9,7 +9,7 @@ from pmordinal.data import by_row
 from pmordinal.data import design as design_of
 from pmordinal.data.design import Design
 from pmordinal.data.terms import Term
-from pmordinal.engines import Engine, get_engine
+from pmordinal.engines import Engine
 from pmordinal.gram import check_columns
 from pmordinal.links import Link, get_link
 from pmordinal.model import reading
@@ -32,7 +32,7 @@ def gp_model(
     cov_func=None,
     *,
     ard: bool = False,
-    engine: str | Engine = "ep",
+    engine: str | Engine | None = None,
     link: str | Link = "probit",
     objective: str | None = None,
     categories=None,
@@ -67,8 +67,8 @@ def gp_model(
         `lengthscale`, `amplitude` or `noise`, which is one.
     ard : bool
         One length-scale for each attribute.
-    engine : str or Engine
-        How the latent function is integrated out.
+    engine : str or Engine, optional
+        How the latent function is integrated out. Default is ``"ep"``, and ``"inducing"`` beyond 3000 rows.
     link : {"probit", "logit", "cloglog"}
         Distribution of the noise.
     objective : str, optional
@@ -126,10 +126,10 @@ def gp_model(
     >>> [v.name for v in model.free_RVs]
     ['lengthscale', 'noise', 'thresholds']
     """
-    engine = get_engine(engine)
+    engine = reading.named(engine, X, y, objective)
     own = {"ard": ard, "lengthscale": lengthscale, "amplitude": amplitude, "noise": noise}
     cov_func = named(cov_func, **own)
-    if is_sum(cov_func) and engine.in_label_units:
+    if is_sum(cov_func) and engine is not None and engine.in_label_units:
         raise ValueError(
             f"engine={engine.name!r} regresses on the labels with one covariance, and cov_func={cov_func!r} is a sum "
             "of terms: choose another engine, or leave cov_func out"

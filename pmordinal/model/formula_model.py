@@ -16,7 +16,7 @@ from pmordinal.data.columns import is_polars
 from pmordinal.data.design import Design
 from pmordinal.data.foreign import as_pandas
 from pmordinal.data.levels import show
-from pmordinal.engines import Engine, get_engine
+from pmordinal.engines import Engine, engine_for
 from pmordinal.errors import warn
 from pmordinal.gram import lower
 from pmordinal.links import Link, get_link
@@ -68,7 +68,7 @@ def formula_model(
         The outcome and all columns that the formula names. Rows whose outcome is missing are
         marginalised.
     engine : str or Engine, optional
-        How the terms are integrated out; default is expectation propagation.
+        How the terms are integrated out. Default is ``"ep"``, and ``"inducing"`` beyond 3000 rows.
     link : {"probit", "logit", "cloglog"}
         Distribution of the noise, whose scale is one: effects are in its units.
     thresholds_by, noise_by : str, optional
@@ -141,7 +141,10 @@ def formula_model(
     design = design_of.read(
         table, table[written.outcome], categories, features=features, by_row=every
     )
-    link, engine = get_link(link), get_engine("ep" if engine is None else engine)
+    link, engine = (
+        get_link(link),
+        engine_for(engine if objective is None else engine or "ep", len(design.y)),
+    )
     if engine.in_label_units:
         raise ValueError(
             f"engine {engine.name!r} regresses on the labels: formula_model has no such form"

@@ -6,11 +6,20 @@ from pmordinal.data import by_row
 from pmordinal.data import design as design_of
 from pmordinal.data.design import Design
 from pmordinal.data.spread import is_dask
-from pmordinal.engines import Engine
+from pmordinal.engines import Engine, engine_for, get_engine
+
+
+def named(engine: str | Engine | None, X: Any, y: Any, objective: str | None) -> Engine | None:
+    """Return the engine that a user has named, or that the table or the objective asks for; None if none is."""
+    if engine is None and (is_dask(X) or is_dask(y)):
+        return get_engine("inducing")
+    if engine is None and objective is not None:
+        return get_engine("ep")
+    return None if engine is None else get_engine(engine)
 
 
 def read(
-    engine: Engine,
+    engine: Engine | None,
     X: Any,
     y: Any,
     categories: Any,
@@ -23,7 +32,8 @@ def read(
 
     Parameters
     ----------
-    engine : Engine
+    engine : Engine, optional
+        By default that which suits the number of labelled rows.
     X, y, categories, standardize, unlabeled
         See `pmordinal.data.design.read`.
     **by
@@ -32,9 +42,11 @@ def read(
     if not (is_dask(X) or is_dask(y)):
         X, every = by_row.read(X, **by)
         options = {"standardize": standardize, "unlabeled": unlabeled, "by_row": every}
-        return design_of.read(X, y, categories, **options), engine
+        design = design_of.read(X, y, categories, **options)
+        return design, engine_for(engine, len(design.y))
     from pmordinal.data.spread.read import read as read_spread
 
+    assert engine is not None  # `named` has chosen one
     engine.check_spread()
     for name, value in {**by, "unlabeled": unlabeled}.items():
         if value is not None:

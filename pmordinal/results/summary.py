@@ -9,6 +9,7 @@ import pandas as pd
 
 from pmordinal.data.groups import Groups
 from pmordinal.data.whole import Whole
+from pmordinal.engines import COMFORTABLE
 
 if TYPE_CHECKING:
     from pmordinal.modl.partition.grid import Grid
@@ -34,6 +35,10 @@ def text_of(fit: "OrdinalFit") -> str:
         f"  log evidence {fit.log_evidence:.3f}{missed}",
         f"  loo          {fit.posterior.loo:.3f}{of_sample}",
     ]
+    if fit.engine == "inducing":
+        m = fit.posterior.support.size
+        reason = f"; {known.rows} are too many for 'ep'" if known.rows > COMFORTABLE else ""
+        lines.insert(1, f"  inducing     {m} rows stand for all{reason}")
     if (weights := fit.by_row.weights) is not None:
         lines.insert(1, f"  weights      {weights.sum():.6g} in all")
     names = fit.labels.threshold_names

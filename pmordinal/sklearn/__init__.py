@@ -26,7 +26,7 @@ except ModuleNotFoundError as error:
 from pmordinal import checks, modl
 from pmordinal.data.foreign import as_pandas
 from pmordinal.data.labels import encode
-from pmordinal.engines import Engine, get_engine
+from pmordinal.engines import Engine, engine_for
 from pmordinal.inference.fit import fit as fit_model
 from pmordinal.links import Link
 from pmordinal.model.factories import gp_model
@@ -43,8 +43,8 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    engine : str or Engine, default "ep"
-        How the latent function is integrated out.
+    engine : str or Engine, optional
+        How the latent function is integrated out; default is ``"ep"``, and ``"inducing"`` beyond 3000 rows.
     cov_func : str, pm.gp.cov covariance, or a class of them, optional
         Covariance of the latent function, by name such as ``"recommended"``, ``"matern52"`` or
         ``"expquad"``, the papers'; see `gp_model`, whose default it has.
@@ -112,7 +112,7 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        engine: str | Engine = "ep",
+        engine: str | Engine | None = None,
         *,
         cov_func: Any = None,
         ard: bool = False,
@@ -209,7 +209,7 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("sample_weight: all weights are zero, so that no row counts")
         rows, weights = np.flatnonzero(kept), weights[kept]
         is_whole = np.all(weights == np.round(weights))
-        if is_whole and not get_engine(self.engine).has_weights:
+        if is_whole and not engine_for(self.engine, rows.size).has_weights:
             rows, weights = np.repeat(rows, weights.astype(int)), np.ones(1)
         if not np.array_equal(rows, np.arange(len(codes))):
             X = _safe_indexing(X, rows)

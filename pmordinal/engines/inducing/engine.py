@@ -65,6 +65,7 @@ class Inducing(Engine):
     """
 
     name: ClassVar[str] = "inducing"
+    is_dense: ClassVar[bool] = False
     objectives: ClassVar[tuple[str, ...]] = ("evidence",)
     has_weights: ClassVar[bool] = True
     takes_spread_rows: ClassVar[bool] = True

@@ -206,6 +206,7 @@ class SparseADF(Engine):
     """
 
     name: ClassVar[str] = "sparse"
+    is_dense: ClassVar[bool] = False
     objectives: ClassVar[tuple[str, ...]] = ("validation",)
     posterior_type: ClassVar[type[Posterior]] = SparsePosterior
 
