@@ -44,7 +44,10 @@ def climb_stages(landscape: Landscape, x: np.ndarray, max_evaluations: int, repo
         was_cut = not new.converged and not new.interrupted
         done = new.converged or (run is not None and was_cut and new.evaluations >= min(FEW, left))
         stages.append(f"{size} rows: {new.evaluations} evaluations, {say.seconds:.1f} s")
-        run = replace(new, converged=done)
+        message = new.message
+        if done and was_cut:
+            message = f"ended after {new.evaluations} evaluations on {size} rows, as planned: near an optimum"
+        run = replace(new, converged=done, message=message)
         if new.interrupted:
             return _kept(run, evaluations, iterations, stages, size, is_last=size == n)
         if evaluations >= max_evaluations and size < n:

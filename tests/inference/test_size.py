@@ -35,5 +35,7 @@ def test_a_memory_error_names_the_alternative(model, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(pmo.EP, "__call__", fails)
-    with pytest.raises(MemoryError, match="not enough for engine 'ep' and 12 rows: engine='inducing'"):
+    with pytest.raises(
+        MemoryError, match="not enough for engine 'ep' and 12 rows: engine='inducing'"
+    ):
         pmo.fit(model, progressbar=False)
