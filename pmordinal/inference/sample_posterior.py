@@ -185,6 +185,7 @@ def _of_latent_model(
     given = latent_given(model, tree).isel(draw=slice(None, None, thin))
     draws = latent_draws(model, given)
     point = {str(name): v.values for name, v in given.data_vars.items() if name != "f"}
+    drawn = {rv.name: given[rv.name].values for rv in model.free_RVs if rv.name in given}
     sampled = Draws(
         point,
         draws.f,
@@ -193,7 +194,8 @@ def _of_latent_model(
         log_prior=np.zeros(draws.f.shape[:2]),
         stats={},
         dims={name: given[name].dims[2:] for name in point},
-        log_priors=log_priors(model, {rv.name: given[rv.name].values for rv in model.free_RVs}),
+        # a tree may have f without the white noise that it is made of
+        log_priors=log_priors(model, drawn) if len(drawn) == len(model.free_RVs) else {},
     )
     training = Training(
         problem.X,

@@ -109,7 +109,7 @@ def test_half_a_fit_is_not_a_result(folder, tmp_path, monkeypatch):
     def stopped(*arguments):
         return replace(climb(*arguments), interrupted=True)
 
-    monkeypatch.setattr("pmordinal.inference.supervised.climb", stopped)
+    monkeypatch.setattr("pmordinal.inference.staging.climb", stopped)
     with pytest.raises(KeyboardInterrupt):
         go(folder, tmp_path / "r.csv", GPOR.tasks(folder, ["alpha"], [5], 1, ["laplace"]))
     assert len(bench_run.read(tmp_path / "r.csv")) == 0

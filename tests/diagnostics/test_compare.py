@@ -203,6 +203,7 @@ def test_errors(fits):
         pmo.compare({"ep": fits["ep"], "bare": bare}, reference="ep")
 
 
+@pytest.mark.slow
 def test_permuted_rows_are_refused():
     """The same rows in another order cannot be compared row by row; other names of the rows can."""
     table = pd.DataFrame({"x": np.linspace(0, 3, 12)})

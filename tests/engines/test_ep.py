@@ -135,7 +135,11 @@ def errors_of(n_cases, seed):
 
 
 @pytest.mark.parametrize(
-    ("n_cases", "share"), [(24, 0.9), pytest.param(200, 0.95, marks=pytest.mark.slow)]
+    ("n_cases", "share"),
+    [
+        pytest.param(24, 0.9, marks=pytest.mark.slow),
+        pytest.param(200, 0.95, marks=pytest.mark.slow),
+    ],
 )
 def test_evidence_against_rectangle_probabilities(n_cases, share):
     """The evidence of the ordinal probit process is a Gaussian rectangle probability."""

@@ -78,6 +78,7 @@ def test_loo_matches_refits(engine):
     assert np.quantile(errors, 0.95) < 0.05
 
 
+@pytest.mark.slow
 def test_loo_matches_exact_probabilities():
     rng = np.random.default_rng(12)
     ep, laplace = [], []

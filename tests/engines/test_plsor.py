@@ -142,6 +142,7 @@ def test_model_and_fit():
     assert np.isfinite(tree["sample_stats"]["log_q"].values).all()
 
 
+@pytest.mark.slow
 def test_any_covariance_and_ard():
     X, y, _ = problem(n=30)
     ard = pmo.fit(pmo.gp_model(X, y, engine="plsor", ard=True), progressbar=False)

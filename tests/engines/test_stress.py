@@ -218,6 +218,7 @@ def test_fits_with_few_rows(name, r):
     np.testing.assert_allclose(fit.predict([[0.5]]).sum("class"), 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factory", [pmo.gp_model, pmo.linear_model])
 def test_models_compile_for_two_classes(factory):
     """The one threshold of two classes has no order to check: a graph of that check does not compile."""

@@ -104,6 +104,7 @@ def test_grids_that_are_done_are_kept(interrupt, n_jobs):
     assert all(grid.cost == whole[name].cost for name, grid in grids.items())
 
 
+@pytest.mark.slow
 def test_chains_that_are_done_are_kept(interrupt):
     interrupt(grid_sampler, "_run", at=3)
     few = {"draws": 5, "tune": 5, "thin": 1, "chains": 4, "n_jobs": 1}
@@ -231,6 +232,7 @@ def python(code, *arguments):
     return done.stdout
 
 
+@pytest.mark.slow
 @SUFFIXES
 def test_a_full_disk_leaves_the_old_file_and_no_half_one(fit, tmp_path, suffix):
     path = tmp_path / f"fit{suffix}"
@@ -367,6 +369,7 @@ LOADED_WITHOUT_PICKLE = """
 """
 
 
+@pytest.mark.slow
 def test_malicious_files_run_nothing(fit, saved, tmp_path):
     victim = tmp_path / "victim"
     plain = tmp_path / "plain.nc"

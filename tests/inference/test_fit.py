@@ -106,6 +106,7 @@ def test_the_first_start_is_that_of_the_papers():
     np.testing.assert_allclose(values["thresholds"], [-1.0, -1.0 + 2 / 3])  # Δ = 2/r
 
 
+@pytest.mark.slow
 def test_start_and_starts():
     X, y = data()
     model = pmo.gp_model(X, y)

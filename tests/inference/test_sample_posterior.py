@@ -35,7 +35,14 @@ def constant_tree(fit, draws, chains=1):
     return az.from_dict({"posterior": point}, dims=dims, coords=coords)
 
 
-@pytest.fixture(scope="module", params=["ep", "laplace", "plsor", "sparse"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        "ep",
+        "laplace",
+        *(pytest.param(e, marks=pytest.mark.slow) for e in ("plsor", "sparse")),
+    ],
+)
 def fitted(request):
     X, y = make_data()
     engine = request.param

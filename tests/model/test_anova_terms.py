@@ -75,6 +75,7 @@ def test_numbers_as_levels_and_levels_alone():
         pmo.formula_model("y ~ x + anova(group)", survey(), priors=priors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formula", ["y ~ anova(x, group)", "y ~ anova(x)"])
 def test_weights_are_repeated_rows(formula):
     """The means that are taken out are those of the repeated rows."""

@@ -22,7 +22,9 @@ def test_the_names_are_these():
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("factory", [pmo.gp_model, pmo.latent_model])
+@pytest.mark.parametrize(
+    "factory", [pmo.gp_model, pytest.param(pmo.latent_model, marks=pytest.mark.slow)]
+)
 def test_every_name_is_a_model_with_a_density(factory, name):
     model = factory(X, y, cov_func=name)
     assert all(np.isfinite(value) for value in model.point_logps().values())

@@ -82,6 +82,7 @@ def test_density_is_that_of_two_separate_variables(data):
         assert a == pytest.approx(b, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_gradient(data):
     landscape = Landscape(pmo.gp_model(*data, engine="plsor"))
     start = {"amplitude": 0.9, "noise": 0.6, "noise_fraction": 0.3}
@@ -92,6 +93,7 @@ def test_gradient(data):
         assert slope == pytest.approx((up - down) / 2e-5, rel=1e-6, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_users_see_amplitude_and_noise(data):
     model = pmo.gp_model(*data, engine="plsor")
     fit = pmo.fit(model, progressbar=False)

@@ -90,6 +90,7 @@ def test_a_linear_model_that_is_dropped_leaves_no_table(table):
     assert rows() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [pmo.gp_model, pmo.latent_model])
 @pytest.mark.parametrize("mode", [PYTHON, OFTEN])
 def test_functions_and_graphs_hold_what_they_need(table, make, mode):

@@ -38,6 +38,7 @@ def data():
     return X, np.sin(6 * x) + 0.1 * rng.normal(size=300)
 
 
+@pytest.mark.slow
 def test_discretizer_encodings(data):
     X, y = data
     ordinal = MODLDiscretizer().fit(X, y)

@@ -185,6 +185,7 @@ def awkward(n, index=None):
     return table.assign(only="o")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "n", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow)]
 )

@@ -72,6 +72,7 @@ def test_flat_directions_are_said(rng):
         gaussian_at(lambda x: np.full(2, np.nan), np.zeros(2))
 
 
+@pytest.mark.slow
 def test_tree_contract(data):
     model = pmo.gp_model(*data, ard=True)
     fit = pmo.fit(model, progressbar=False)

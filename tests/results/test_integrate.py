@@ -64,6 +64,7 @@ def truth(fit):
 NEW = np.array([[-1.5], [-0.3], [0.4], [1.9]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_agrees_with_a_grid(both, fit, truth, method):
     found = both[method]

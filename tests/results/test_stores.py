@@ -74,6 +74,7 @@ def test_addresses_are_refused(fit, tmp_path, monkeypatch, suffix):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @SUFFIXES
 def test_several_writers_and_a_reader(fit, other, tmp_path, suffix):
     """Every load is one of the two fits, whole."""

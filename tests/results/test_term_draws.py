@@ -93,6 +93,7 @@ def test_effects_of_a_draw_add_up_to_its_latent_function(data):
     np.testing.assert_allclose(total, posterior["f"].values, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_variables_have_names_of_levels(data, tmp_path):
     fit = fitted("rating ~ age + f + (1 | judge) + (1 | f:judge) + gp(age)", data)
     tree = fit.to_datatree(draws=400, seed=3)

@@ -382,6 +382,7 @@ def test_without_scikit_learn(monkeypatch):
         __import__("pmordinal.sklearn")
 
 
+@pytest.mark.slow
 def test_sample_weights_are_repeated_rows():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"x": rng.normal(size=20), "kind": rng.choice(["a", "b"], 20)})
