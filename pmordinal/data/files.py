@@ -74,25 +74,35 @@ def target(path: Path, marker: str | None = None) -> Path:
         raise FileNotFoundError(f"cannot write {path}: there is no folder {parent}")
     if not os.access(parent, os.W_OK):
         raise PermissionError(f"cannot write {path}: the folder {parent} is read-only")
-    if not real.exists():
-        return real
+    while (before := _state(real)) is not None:
+        with suppress(FileNotFoundError):  # another process is replacing it
+            reason = _reason_against(path, real, marker)
+            if reason is None:
+                break
+            if _state(real) == before:
+                raise reason
+    return real
+
+
+def _reason_against(path: Path, real: Path, marker: str | None) -> OSError | None:
+    """Return why what is there must not be replaced; None if it may be."""
     if not real.stat().st_mode & 0o222 or not os.access(real, os.W_OK):
-        raise PermissionError(f"cannot write {path}: it is read-only")
+        return PermissionError(f"cannot write {path}: it is read-only")
     if marker is None:
         if real.is_dir():
-            raise IsADirectoryError(f"cannot write {path}: it is a folder")
+            return IsADirectoryError(f"cannot write {path}: it is a folder")
         if not real.is_file():
-            raise OSError(f"cannot write {path}: it is not an ordinary file")
+            return OSError(f"cannot write {path}: it is not an ordinary file")
     elif not real.is_dir():
-        raise NotADirectoryError(
+        return NotADirectoryError(
             f"cannot write {path}: it is a file, and this kind is a folder: remove it"
         )
     elif any(real.iterdir()) and not (real / marker).exists():
-        raise FileExistsError(
+        return FileExistsError(
             f"cannot write {path}: it is a folder without {marker}, so that other things are in it: "
             "choose another name"
         )
-    return real
+    return None
 
 
 @contextmanager
