@@ -9,7 +9,6 @@ import pandas as pd
 
 from pmordinal.data.groups import Groups
 from pmordinal.data.whole import Whole
-from pmordinal.engines import COMFORTABLE
 
 if TYPE_CHECKING:
     from pmordinal.modl.partition.grid import Grid
@@ -36,6 +35,8 @@ def text_of(fit: "OrdinalFit") -> str:
         f"  loo          {fit.posterior.loo:.3f}{of_sample}",
     ]
     if fit.engine == "inducing":
+        from pmordinal.engines.base import COMFORTABLE  # here: tables of grids do without PyMC
+
         m = fit.posterior.support.size
         reason = f"; {known.rows} are too many for 'ep'" if known.rows > COMFORTABLE else ""
         lines.insert(1, f"  inducing     {m} rows stand for all{reason}")

@@ -39,7 +39,7 @@ def test_what_the_user_names_is_kept(table, monkeypatch):
 
 
 def test_the_fit_says_why(table, monkeypatch):
-    monkeypatch.setattr("pmordinal.results.summary.COMFORTABLE", 39)
+    monkeypatch.setattr(base, "COMFORTABLE", 39)
     fit = pmo.fit(pmo.gp_model(table[["x"]], table["grade"], engine="inducing"), progressbar=False)
     assert "rows stand for all; 40 are too many for 'ep'" in str(fit)
     assert COMFORTABLE > 1000
