@@ -139,6 +139,7 @@ def write_folder(path: Path, files: Mapping[str, bytes], marker: str) -> None:
     real = target(path, marker)
     new = _beside(real)
     aside: list[Path] = []
+    is_done = False
     try:
         with _named(path, new):
             for name, content in files.items():
@@ -147,9 +148,11 @@ def write_folder(path: Path, files: Mapping[str, bytes], marker: str) -> None:
                 file.write_bytes(content)
             _keep_mode(real, new)
             _move(new, real, aside)
+        is_done = True
     finally:
-        if aside and aside[-1].exists() and not os.path.lexists(real):
-            os.rename(aside[-1], real)  # interrupted: restore the old one
+        if not is_done and aside and aside[-1].exists() and not os.path.lexists(real):
+            with suppress(OSError):  # another process has put a newer one there
+                os.rename(aside[-1], real)  # interrupted: restore the old one
         for folder in (new, *aside):
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -197,7 +200,8 @@ def read_folder(path: Path) -> dict[str, bytes]:
         before = _state(path)
         late = time.monotonic() > end
         if before is None:
-            if late or not any(path.parent.glob(f"{TEMPORARY}*")):  # else it is being replaced
+            is_replaced = any(path.parent.glob(f"{TEMPORARY}*"))
+            if late or not (is_replaced or path.exists()):  # it may just have come back
                 raise FileNotFoundError(f"there is no file {path}")
         elif path.is_file():  # not "is no folder": it may be gone for a moment
             raise ValueError("it is a file, not a folder")
