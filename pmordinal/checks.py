@@ -76,6 +76,26 @@ def integer(name: str, value: Any, minimum: int | None = None) -> int:
     return number
 
 
+def rows(name: str, value: Any) -> tuple[int, ...]:
+    """Return `value` as numbers of rows: at least one, and none twice.
+
+    Examples
+    --------
+    >>> rows("basis", [4, 1])
+    (4, 1)
+    >>> rows("basis", [4, 4])
+    Traceback (most recent call last):
+        ...
+    ValueError: basis must hold at least one row, and none twice
+    """
+    if np.ndim(value) != 1:
+        raise TypeError(f"{name} must be a sequence of rows, got {got(value)}")
+    found = tuple(integer(name, row, minimum=0) for row in value)
+    if len(set(found)) != len(found) or not found:
+        raise ValueError(f"{name} must hold at least one row, and none twice")
+    return found
+
+
 def one_of[T](name: str, value: T, choices: Iterable[T]) -> T:
     """Return `value` if it is one of `choices`; otherwise the error lists them.
 

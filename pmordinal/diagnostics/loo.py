@@ -45,7 +45,8 @@ def loo(fit: OrdinalFit | xr.DataTree) -> LeaveOneOut:
     """Return the expected log pointwise predictive density by leaving each row out.
 
     For a fit it comes from the engine's cavities at the fitted hyperparameters: no importance
-    sampling, no refits, and as accurate as the engine. Of the rows that a weight stands for one is left
+    sampling, no refits, and as accurate as the engine. For a fit that was integrated over its hyperparameters
+    their weights are those without the label left out. Of the rows that a weight stands for one is left
     out at a time, and each counts. A sampled tree goes to ``az.loo``.
     ``az.compare`` takes both.
 
@@ -73,16 +74,16 @@ def loo(fit: OrdinalFit | xr.DataTree) -> LeaveOneOut:
         if weights is not None:
             scored = _weighted_tree(fit, scored, weights)
         return LeaveOneOut.of(scored, hyper_of(fit))
-    posterior = fit.posterior
+    posterior, hyper = fit.posterior, FIXED if fit.integral is None else INTEGRATED
     scores, weights = posterior.leave_one_out.value, fit.by_row.weights
     rows = {"obs": fit.index}
     n = scores.size
     # log p(y_i | all of y) at the fitted hyperparameters, for the effective number of parameters
     fitted = posterior.in_sample
     if weights is not None:
-        return _weighted(fit, scores, fitted, weights)
+        return _weighted(fit, scores, fitted, weights, hyper)
     return LeaveOneOut(
-        hyper=FIXED,
+        hyper=hyper,
         elpd=float(scores.sum()),
         se=float(np.sqrt(n * scores.var())),
         p=float((fitted - scores).sum()),
@@ -96,12 +97,12 @@ def loo(fit: OrdinalFit | xr.DataTree) -> LeaveOneOut:
     )
 
 
-def _weighted(fit: OrdinalFit, scores, fitted, weights) -> LeaveOneOut:
+def _weighted(fit: OrdinalFit, scores, fitted, weights, hyper: str) -> LeaveOneOut:
     """Return the scores of rows that stand for several: those of all of them, one being left out at a time."""
     rows, n = {"obs": fit.index}, weights.sum()
     mean = weights @ scores / n
     return LeaveOneOut(
-        hyper=FIXED,
+        hyper=hyper,
         elpd=float(weights @ scores),
         se=float(np.sqrt(weights @ (scores - mean) ** 2)),
         p=float(weights @ (fitted - scores)),

@@ -111,6 +111,7 @@ def test_carries_the_uncertainty_everywhere(both, fit, data, method):
     assert found.variance_shares().sum() == pytest.approx(1.0)
     assert pmo.loo(found).elpd == pytest.approx(found.posterior.leave_one_out.value.sum())
     assert pmo.loo(found).elpd < pmo.loo(fit).elpd
+    assert (pmo.loo(found).hyper, pmo.loo(fit).hyper) == ("integrated", "fixed")
     np.testing.assert_allclose(found.posterior.left_out_probabilities().sum(1), 1.0)
     left_out = found.posterior.left_out_probabilities()[np.arange(60), found.posterior.y]
     np.testing.assert_allclose(np.log(left_out), found.posterior.leave_one_out.value, atol=1e-8)

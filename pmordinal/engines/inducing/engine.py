@@ -90,12 +90,7 @@ class Inducing(Engine):
         checks.integer("max_passes", self.max_passes, minimum=1)
         checks.integer("rounds", self.rounds, minimum=1)
         if self.basis is not None:
-            if np.ndim(self.basis) != 1:
-                raise TypeError(f"basis must be a sequence of rows, got {checks.got(self.basis)}")
-            basis = tuple(checks.integer("basis", row, minimum=0) for row in self.basis)
-            if len(set(basis)) != len(basis) or not basis:
-                raise ValueError("basis must hold at least one row, and none twice")
-            object.__setattr__(self, "basis", basis)
+            object.__setattr__(self, "basis", checks.rows("basis", self.basis))
 
     @property
     def turns(self) -> int:
