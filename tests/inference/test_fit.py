@@ -19,6 +19,7 @@ from pmordinal.gram import Gram, lower
 from pmordinal.inference.landscape import Landscape
 from pmordinal.inference.starting_points import starting_points
 from pmordinal.likelihood import OrdinalLikelihood
+from tests.repeated import first_fast
 
 # Engines that draw estimate the evidence anew at every call.
 WITH_EVIDENCE = [
@@ -186,6 +187,11 @@ def test_an_engine_that_gives_up_warns():
         fit(model)
 
 
+@pytest.fixture(scope="module")
+def small_model():
+    return pmo.gp_model(*data(12), engine="laplace")
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -203,10 +209,9 @@ def test_an_engine_that_gives_up_warns():
         ),
     ],
 )
-def test_bad_arguments(options, error, message):
-    X, y = data(12)
+def test_bad_arguments(small_model, options, error, message):
     with pytest.raises(error, match=message):
-        fit(pmo.gp_model(X, y, engine="laplace"), **options)
+        fit(small_model, **options)
 
 
 def test_models_without_a_marginal_gp_are_refused():
@@ -335,7 +340,7 @@ def test_a_class_nobody_has_seen_keeps_its_place():
     assert found.labels.counts.tolist()[3] == 0
 
 
-@pytest.mark.parametrize("link", pmo.LINKS)
+@pytest.mark.parametrize("link", first_fast(pmo.LINKS, 2))
 def test_every_link_fits(link):
     X, y = data()
     found = fit(pmo.gp_model(X, y, link=link))
