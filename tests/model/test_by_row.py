@@ -161,10 +161,11 @@ def test_weights_are_repeated_rows(counted, engine):
     f, x = value_and_gradient(a)
     g, _ = value_and_gradient(b)
     x = x + 0.1 * np.random.default_rng(0).normal(size=x.size)
-    assert f(x)[0] == pytest.approx(g(x)[0], abs=1e-8)
-    np.testing.assert_allclose(f(x)[1], g(x)[1], atol=1e-6)
+    (value, gradient), (again, gradient_again) = f(x), g(x)
+    assert value == pytest.approx(again, abs=1e-8)
+    np.testing.assert_allclose(gradient, gradient_again, atol=1e-6)
     by_array = pmo.gp_model(X.drop(columns="count"), y, weights=w, **options)
-    assert value_and_gradient(by_array)[0](x)[0] == f(x)[0]
+    assert value_and_gradient(by_array)[0](x)[0] == value
 
 
 def test_fits_and_checks_with_weights(counted, tmp_path):
