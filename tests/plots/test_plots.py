@@ -547,7 +547,7 @@ def test_long_names_leave_room():
 def test_regions_where_no_threshold_is():
     X = pd.DataFrame({"a": [1e9] * 4, "b": [1.0, 2.0, 1.0, 2.0]})
     y = pd.Categorical.from_codes([0, 0, 0, 0], ["low", "high"], ordered=True)
-    fit = pmo.fit(pmo.gp_model(X, y), optimize=False, progressbar=False)
+    fit = pmo.fit(pmo.gp_model(X, y), progressbar=False)
     ax = plots.plot_regions(fit, n_grid=5)
     assert np.diff(ax.get_xlim()) > 0 and texts(ax) == []
     with pytest.raises(ValueError, match="one for each axis, got"):
