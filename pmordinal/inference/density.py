@@ -14,7 +14,6 @@ import pytensor
 import pytensor.tensor as pt
 from pymc.blocking import DictToArrayBijection, RaveledVars
 from pymc.logprob.basic import conditional_logp
-from pymc.pytensorf import join_nonshared_inputs
 from pymc.vartypes import discrete_types
 from pytensor.compile.mode import Mode
 from pytensor.graph import Apply
@@ -86,9 +85,15 @@ class Density:
             pt.zeros_like(g) if v.name in self.discrete else g
             for v, g in zip(values, parts, strict=True)
         ]
-        gradient = pt.concatenate([pt.zeros(0), *(pt.flatten(g) for g in parts)])
-        # the optimiser needs float64, whatever floatX is
-        return self._function([total, pt.cast(gradient, "float64")], PLAIN)
+        run = self._function([total, *parts], PLAIN)
+
+        def value_and_gradient(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            value, *found = run(x)
+            # the optimiser needs float64, whatever floatX is
+            gradient = [np.zeros(0), *(np.ravel(g) for g in found)]
+            return value, np.concatenate(gradient, dtype=np.float64)
+
+        return value_and_gradient
 
     def parts(self, mode: Mode = PLAIN) -> Function:
         """Return a function that gives log prior, parameters of the covariance, thresholds and noise."""
@@ -97,18 +102,17 @@ class Density:
         return self._function([*log_prior, *self._node.inputs[:-1]], mode)
 
     def _function(self, outputs: list, mode: Mode) -> Function:
-        joined = pt.dvector()
-        if self.model.value_vars:  # there are none where everything is fixed
-            outputs, vector = join_nonshared_inputs(
-                point=self.initial,
-                inputs=self.model.value_vars,
-                outputs=outputs,
-                make_inputs_shared=False,
-            )
-            # floatX may be single: what overflows in the cast is seen in the results
-            cast_down = {vector: pt.cast(joined, vector.dtype)}
-            outputs = graph_replace(outputs, cast_down, strict=False)
-        return _function([joined], outputs, mode)
+        """Return a function of the vector; it is split outside the graph, which would take longer to build."""
+        run = _function(self.model.value_vars, outputs, mode)
+        return lambda x: run(*self._split(x))
+
+    def _split(self, x: np.ndarray) -> list[np.ndarray]:
+        how = self.ravel(self.initial).point_map_info
+        with np.errstate(
+            all="ignore"
+        ):  # floatX may be single: what overflows is seen in the results
+            point = DictToArrayBijection.rmap(RaveledVars(x, how))
+        return [point[v.name] for v in self.model.value_vars]
 
     def unconstrained(self, rv, value: np.ndarray, point: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return a variable's value on its unconstrained scale, given the other variables at `point`."""
@@ -126,9 +130,7 @@ class Density:
 
     def named_values(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """Return every unobserved variable of the model by name, in its own units."""
-        how = self.ravel(self.initial).point_map_info
-        point = DictToArrayBijection.rmap(RaveledVars(x, how))
-        values = self._named(*(point[v.name] for v in self.model.value_vars))
+        values = self._named(*self._split(x))
         slots = {v.name for v in self.model.value_vars} - {v.name for v in self.model.free_RVs}
         return {
             k: np.asarray(v) for k, v in zip(self._names, values, strict=True) if k not in slots

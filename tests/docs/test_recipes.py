@@ -12,6 +12,7 @@ from scipy import stats
 
 import pmordinal as pmo
 from pmordinal.model.marginal import MarginalOrdinal
+from tests.repeated import first_fast
 
 PYTHON = Mode(linker="py", optimizer="merge")
 
@@ -134,7 +135,7 @@ def sampled(model, seed, draws):
     )
 
 
-@pytest.mark.parametrize("approx", ["full", "hsgp"])
+@pytest.mark.parametrize("approx", first_fast(["full", "hsgp"]))
 def test_latent_model_by_group_predicts(approx, ratings, rng):
     X, y = ratings
     options = {} if approx == "full" else {"approx": "hsgp", "m": 4, "c": 2.0}

@@ -16,6 +16,7 @@ from pmordinal.engines import EP, Laplace
 from pmordinal.gram import Gram, lower
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.links import LINKS
+from tests.repeated import first_fast
 
 KERNELS = {d: lower(pm.gp.cov.ExpQuad(d, ls=1.0)) for d in (1, 2, 3)}
 
@@ -56,8 +57,8 @@ def exact_log_evidence(gram, y, likelihood, seed=0):
 
 
 @pytest.mark.parametrize("link", LINKS)
-@pytest.mark.parametrize("noise", [0.01, 0.5, 5.0])
-@pytest.mark.parametrize("y", [0, 1, 2])
+@pytest.mark.parametrize("noise", first_fast([0.01, 5.0, 0.5], 2))
+@pytest.mark.parametrize("y", first_fast([0, 1, 2], 2))
 def test_one_row_is_exact(link, noise, y):
     """With one datum moment matching is all there is: log Z and both moments are the integrals'."""
     gram = gram_of(np.zeros((1, 1)), 1.0)

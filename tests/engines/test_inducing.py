@@ -13,6 +13,7 @@ from pmordinal.engines.inducing.cavities import find_cavities
 from pmordinal.engines.objectives import OBJECTIVES
 from pmordinal.gram import Gram, lower
 from pmordinal.likelihood import OrdinalLikelihood, Rows
+from tests.repeated import first_fast
 
 FULL = {"ep": EP(tol=1e-11), "laplace": Laplace(tol=1e-11)}
 each_sites = pytest.mark.parametrize("sites", FULL)
@@ -171,7 +172,7 @@ def test_results_do_not_depend_on_blocks_and_workers(sites, monkeypatch):
     np.testing.assert_array_equal(gradient.parameters[0], again)
 
 
-@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("start", first_fast([0, 1]))
 @pytest.mark.parametrize(
     "case",
     [
@@ -287,7 +288,7 @@ def test_a_basis_beyond_the_rows_is_refused():
         Inducing(basis=(3, 20))(gram, y, OrdinalLikelihood(thresholds, 0.3))
 
 
-@each_sites
+@pytest.mark.parametrize("sites", first_fast(FULL))
 def test_a_fit_is_saved_and_loaded(sites, tmp_path):
     X, y, _ = table(80)
     model = pmo.gp_model(X, y, engine=Inducing(40, sites=sites))

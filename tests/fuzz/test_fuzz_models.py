@@ -34,7 +34,7 @@ def assert_good(fit, X):
     assert "log evidence" in repr(fit)
 
 
-@examples(60, 2500, data(), st.sampled_from(["gp", "linear"]))
+@examples(40, 2500, data(), st.sampled_from(["gp", "linear"]))
 def test_models_from_any_data(data, kind):
     X, y, categories = data
     factory = pmo.gp_model if kind == "gp" else pmo.linear_model

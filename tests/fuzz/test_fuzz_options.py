@@ -14,7 +14,7 @@ def calls(draw):
     return name, draw(options(CALLS[name][1]))
 
 
-@examples(80, 4000, calls())
+@examples(50, 4000, calls())
 def test_options(call):
     name, chosen = call
     outcome(lambda: CALLS[name][0](**chosen), *chosen, *ALSO_NAMED.get(name, ()))

@@ -35,7 +35,7 @@ def brute(base, variances, ls, rows, terms, X, Z):
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("is_data", [True, False])
 def test_blocks_of_rows_are_what_brute_force_makes_of_them(base, is_data):
-    n, d = 300, 3
+    n, d = 150, 3  # more rows than one block holds
     X, Z = RNG.normal(size=(n, d)), RNG.normal(size=(140, d))
     X[:, 2] = np.round(X[:, 2])  # few values
     rows = X if is_data else RNG.normal(size=(50, d))
@@ -55,7 +55,7 @@ def test_blocks_of_rows_are_what_brute_force_makes_of_them(base, is_data):
                 moved = [variances.copy(), ls.copy()]
                 moved[which][i] += step
                 ends.append(np.sum(dK * brute(base, *moved, rows, cov_func.terms, X, X)))
-            # The rounding of a sum of 90,000 numbers near one over a step of 2e-5.
+            # The rounding of a sum of 22,500 numbers near one over a step of 2e-5.
             expected = (ends[0] - ends[1]) / 2e-5
             np.testing.assert_allclose(found[which][i], expected, rtol=1e-5, atol=1e-5)
 

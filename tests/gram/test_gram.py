@@ -1,5 +1,6 @@
 """Lowered covariances: values are those of PyMC, pullbacks those of finite differences."""
 
+import functools
 import json
 import tracemalloc
 
@@ -17,7 +18,7 @@ from pmordinal.gram.matrix import MatrixKernel
 from pmordinal.gram.stationary import ExpQuadKernel
 
 c = pm.gp.cov
-MODE = Mode(linker="py", optimizer="fast_compile")
+MODE = Mode(linker="py", optimizer="merge")  # of functions that run once
 N, M, D = 9, 5, 3
 TABLE = np.cov(np.random.default_rng(5).normal(size=(N + M, 20)))
 MATRIX = TABLE[:N, :N]
@@ -179,6 +180,12 @@ def of(name):
     return {**COVARIANCES, **INDEXED}[name]
 
 
+@functools.cache
+def lowered(name):
+    """Return the kernel of a name; many tests look at it, and those of graphs are slow to make."""
+    return lower(of(name))
+
+
 def values_of(kernel):
     constants = [p if p.owner is None else p.eval(mode=MODE) for p in kernel.parameters]
     return [np.asarray(getattr(value, "data", value), dtype=float) for value in constants]
@@ -209,7 +216,7 @@ def same(X, Z):
 @pytest.mark.parametrize("name", [*COVARIANCES, *INDEXED])
 def test_value_is_that_of_pymc(name):
     X, Z = rows(name)
-    kernel = lower(of(name))
+    kernel = lowered(name)
     gram = Gram(kernel, X, values_of(kernel))
     assert gram.n == N
     assert gram.matrix.flags.f_contiguous
@@ -229,7 +236,7 @@ def test_value_is_that_of_pymc(name):
 @pytest.mark.parametrize("name", [*COVARIANCES, *INDEXED])
 def test_columns_are_those_of_the_matrix(name):
     X, _ = rows(name)
-    kernel = lower(of(name))
+    kernel = lowered(name)
     index = [4, 0, 7, 7]
     columns = Gram(kernel, X, values_of(kernel)).columns(index)
     gram = Gram(kernel, X, values_of(kernel))
@@ -241,7 +248,7 @@ def test_columns_are_those_of_the_matrix(name):
 @pytest.mark.parametrize("name", [*COVARIANCES, *INDEXED])
 def test_a_kernel_that_joins_copies_gives_them_one_value(name):
     X, _ = rows(name)
-    kernel = lower(of(name))
+    kernel = lowered(name)
     if kernel.joins_copies:
         K = Gram(kernel, np.vstack([X, X]), values_of(kernel)).matrix
         np.testing.assert_allclose(K, np.tile(K[:N, :N], (2, 2)), rtol=1e-12, atol=1e-12)
@@ -262,7 +269,7 @@ def test_white_noise_and_what_is_not_known_tell_copies_apart(cov, joins):
 
 def sums(name):
     X, Z = rows(name)
-    kernel = lower(of(name))
+    kernel = lowered(name)
     return kernel, values_of(kernel), X, Z
 
 
@@ -380,7 +387,7 @@ FREE = {
 )
 def test_pullback_is_the_derivative(name):
     X, Z = rows(name)
-    kernel = lower(of(name))
+    kernel = lowered(name)
     assert_pullbacks(kernel, values_of(kernel), X, Z)
 
 
@@ -389,6 +396,7 @@ def test_pullback_of_a_graph_is_the_derivative(name):
     assert_pullbacks(*free(name), *rows(name))
 
 
+@functools.cache
 def free(name):
     """Return a kernel with a parameter, and values."""
     a = pt.dscalar("a")
@@ -424,7 +432,7 @@ def test_blocks_of_rows(name):
     rng = np.random.default_rng(8)
     X, Z = rng.normal(size=(n, D)), rng.normal(size=(m, D))
     X[200], Z[140] = X[3], X[250]
-    kernel = lower(of(name))
+    kernel = lowered(name)
     values = values_of(kernel)
     K, pullback = kernel.matrix(values, X)
     np.testing.assert_array_equal(K, K.T)
@@ -464,7 +472,7 @@ def test_far_from_the_origin(name):
     """Where ‖x‖² is 1e8 the products PyMC subtracts have lost eight digits; ours are centred."""
     X, Z = rows(name)
     X, Z = X + 1e4, Z + 1e4
-    gram = Gram(lower(of(name)), X, values_of(lower(of(name))))
+    gram = Gram(lowered(name), X, values_of(lowered(name)))
     np.testing.assert_allclose(gram.matrix, brute(name, X, X), rtol=1e-13, atol=1e-13)
     np.testing.assert_allclose(gram.cross(Z), brute(name, X, Z), rtol=1e-13, atol=1e-13)
     assert np.abs(by_pymc(of(name), X)[0] - brute(name, X, X)).max() > 1e-9
@@ -484,7 +492,7 @@ def test_periodic_far_from_the_origin():
 def test_equal_rows(name):
     """Covariance one and a finite derivative, zero, at zero distance."""
     X = np.full((6, D), 0.3) + np.array([1.0, 1e3, 0.1])
-    kernel = lower(of(name))
+    kernel = lowered(name)
     values = values_of(kernel)
     K, pullback = kernel.matrix(values, X)
     np.testing.assert_array_equal(K, 1.0)
@@ -559,7 +567,7 @@ def test_only_the_unknown_part_goes_through_its_graph():
 def test_which_covariances_use_a_graph():
     names = [*COVARIANCES]
     first_graph = names.index("cosine")
-    graphs = [name for name in names if isinstance(lower(of(name)), GraphKernel)]
+    graphs = [name for name in names if isinstance(lowered(name), GraphKernel)]
     known = {"partly-unknown", "constant-vector"}
     assert graphs == [name for name in names[first_graph:] if name not in known]
 
@@ -580,7 +588,7 @@ def test_memory_held(name):
     """A kernel and its pullback hold two n × n matrices at most; the pullback needs no third."""
     n = 600
     X = np.random.default_rng(0).normal(size=(n, D))
-    kernel, dK = lower(of(name)), np.ones((n, n))
+    kernel, dK = lowered(name), np.ones((n, n))
     values = values_of(kernel)
     square = 8 * n * n
     tracemalloc.start()
@@ -595,19 +603,19 @@ def test_memory_held(name):
     assert peak < 3.0 * square  # blocks of 128 rows out of 600
 
 
-@pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("name", [*(n for n in [*COVARIANCES, *INDEXED] if n not in FREE), *FREE])
-def test_pullback_reads_the_lower_triangle(name, order):
-    kernel, values = free(name) if name in FREE else (lower(of(name)), values_of(lower(of(name))))
+def test_pullback_reads_the_lower_triangle(name):
+    kernel, values = free(name) if name in FREE else (lowered(name), values_of(lowered(name)))
     gram = Gram(kernel, rows(name)[0], values)
     whole = kernel.matrix(gram.values, gram.X)[1]
     dK = np.random.default_rng(5).normal(size=(N, N))
     dK += dK.T
-    rubbish = np.array(np.where(np.tri(N, dtype=bool), dK, np.nan), order=order)
-    given = rubbish.copy()
-    for ours, full in zip(gram.pullback(rubbish), whole(dK), strict=True):
-        np.testing.assert_allclose(ours, full, rtol=1e-13, atol=1e-13)
-    np.testing.assert_array_equal(rubbish, given)
+    for order in "CF":
+        rubbish = np.array(np.where(np.tri(N, dtype=bool), dK, np.nan), order=order)
+        given = rubbish.copy()
+        for ours, full in zip(gram.pullback(rubbish), whole(dK), strict=True):
+            np.testing.assert_allclose(ours, full, rtol=1e-13, atol=1e-13)
+        np.testing.assert_array_equal(rubbish, given)
 
 
 @pytest.mark.parametrize("name", ["expquad-ard", "matern12", "ratquad"])
@@ -631,7 +639,7 @@ def test_scaled_matrix_is_free_to_be_written_into():
     X = rows("expquad")[0]
     dK = np.ones((N, N))
     for name in ("expquad-ard", "matern32", "ratquad", "scaled", "linear-weights-active"):
-        kernel = lower(of(name))
+        kernel = lowered(name)
         assert not kernel.keeps_matrix
         K, pullback = kernel.matrix(values_of(kernel), X)
         before = pullback(dK)
@@ -739,7 +747,7 @@ def test_errors_say_what_to_do():
 def test_blocks_of_many_rows_and_pairs_of_few_give_the_same(name, monkeypatch):
     """Small matrices come from differences between rows, larger ones from matrix products."""
     X, _ = rows(name)
-    kernel = lower(of(name))
+    kernel = lowered(name)
     values = values_of(kernel)
     dK = np.random.default_rng(4).normal(size=(len(X), len(X)))
     results = []

@@ -184,11 +184,16 @@ def fit():
     return pmo.fit(pmo.gp_model(X, Y, engine="laplace", **fixed), **QUIET)
 
 
-@pytest.fixture
-def saved(fit, tmp_path):
-    path = tmp_path / "fit.nc"
+@pytest.fixture(scope="module")
+def original(fit, tmp_path_factory):
+    path = tmp_path_factory.mktemp("original") / "fit.nc"
     fit.save(path)
     return path
+
+
+@pytest.fixture
+def saved(original, tmp_path):
+    return Path(shutil.copy(original, tmp_path))
 
 
 SUFFIXES = pytest.mark.parametrize("suffix", [".nc", ".zarr"])

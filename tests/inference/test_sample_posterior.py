@@ -12,6 +12,7 @@ import pmordinal as pmo
 from pmordinal.gram import Gram
 from pmordinal.inference.density import find_evidence
 from pmordinal.likelihood import OrdinalLikelihood
+from tests.repeated import first_fast
 
 
 def make_data(n=30, seed=0):
@@ -38,9 +39,7 @@ def constant_tree(fit, draws, chains=1):
 @pytest.fixture(
     scope="module",
     params=[
-        "ep",
-        "laplace",
-        *(pytest.param(e, marks=pytest.mark.slow) for e in ("plsor", "sparse")),
+        *first_fast(["ep", "laplace", "plsor", "sparse"]),
     ],
 )
 def fitted(request):

@@ -13,6 +13,7 @@ from pmordinal.data.by_row import ByRow, read
 from pmordinal.data.groups import Groups
 from pmordinal.inference.density import Density
 from pmordinal.likelihood import OrdinalLikelihood, Rows
+from tests.repeated import first_fast
 
 PYTHON = Mode(linker="py", optimizer="fast_compile")  # one evaluation each: no compilation
 FIXED = {"lengthscale": 0.8, "noise": 0.6}
@@ -53,7 +54,7 @@ def value_and_gradient(model, x=None):
     return function, x
 
 
-@pytest.mark.parametrize("engine", ["ep", "laplace", "plsor", "exact", "sparse"])
+@pytest.mark.parametrize("engine", first_fast(["ep", "exact", "sparse", "laplace", "plsor"], 3))
 def test_gradient_of_the_whole_model(survey, engine):
     X, y = survey
     if engine == "sparse":
@@ -160,10 +161,11 @@ def test_weights_are_repeated_rows(counted, engine):
     f, x = value_and_gradient(a)
     g, _ = value_and_gradient(b)
     x = x + 0.1 * np.random.default_rng(0).normal(size=x.size)
-    assert f(x)[0] == pytest.approx(g(x)[0], abs=1e-8)
-    np.testing.assert_allclose(f(x)[1], g(x)[1], atol=1e-6)
+    (value, gradient), (again, gradient_again) = f(x), g(x)
+    assert value == pytest.approx(again, abs=1e-8)
+    np.testing.assert_allclose(gradient, gradient_again, atol=1e-6)
     by_array = pmo.gp_model(X.drop(columns="count"), y, weights=w, **options)
-    assert value_and_gradient(by_array)[0](x)[0] == f(x)[0]
+    assert value_and_gradient(by_array)[0](x)[0] == value
 
 
 def test_fits_and_checks_with_weights(counted, tmp_path):

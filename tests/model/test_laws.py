@@ -112,13 +112,22 @@ def test_functions_and_graphs_hold_what_they_need(table, make, mode):
     assert pm.draw(labels, mode=mode, random_seed=1).shape == (12,)
 
 
-@pytest.mark.parametrize("make", [pmo.gp_model, pmo.latent_model, pmo.linear_model])
+def pickled(model):
+    return cloudpickle.loads(cloudpickle.dumps(model))
+
+
 @pytest.mark.parametrize(
-    "copying",
+    ("make", "copying"),
     [
-        copy.deepcopy,
-        lambda model: model.copy(),
-        lambda model: cloudpickle.loads(cloudpickle.dumps(model)),
+        (pmo.gp_model, copy.deepcopy),
+        (pmo.gp_model, pm.Model.copy),
+        (pmo.gp_model, pickled),
+        (pmo.latent_model, pickled),
+        (pmo.linear_model, pm.Model.copy),
+        pytest.param(pmo.latent_model, copy.deepcopy, marks=pytest.mark.slow),
+        pytest.param(pmo.latent_model, pm.Model.copy, marks=pytest.mark.slow),
+        pytest.param(pmo.linear_model, copy.deepcopy, marks=pytest.mark.slow),
+        pytest.param(pmo.linear_model, pickled, marks=pytest.mark.slow),
     ],
 )
 def test_copies_have_the_same_density_and_live_without_the_first(table, make, copying):

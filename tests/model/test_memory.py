@@ -26,6 +26,7 @@ from pmordinal.model.memory import (
     Starts,
 )
 from pmordinal.posterior import Start
+from tests.repeated import first_fast
 
 
 def smooth(x, n=5):
@@ -135,7 +136,7 @@ def test_large_solutions_are_not_collected(rng):
     assert starts.predict(np.zeros(2))[1] is False
 
 
-@pytest.fixture(params=["ep", "laplace"])
+@pytest.fixture(params=first_fast(["ep", "laplace"]))
 def problem(request, rng):
     X = rng.normal(size=(40, 2))
     y = np.digitize(X[:, 0] + 0.4 * rng.normal(size=40), [-0.5, 0.5])

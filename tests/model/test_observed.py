@@ -10,6 +10,7 @@ import xarray as xr
 import pmordinal as pmo
 from pmordinal.data.labels import encode
 from pmordinal.model.observed import observed_labels
+from tests.repeated import first_fast
 
 X = np.linspace(0, 3, 24)
 Y = np.repeat([0, 1, 2], 8)
@@ -24,7 +25,7 @@ def draws_of(point, count=20):
 
 @pytest.mark.parametrize(
     "engine",
-    ["ep", "laplace", *(pytest.param(e, marks=pytest.mark.slow) for e in ("plsor", "sparse"))],
+    first_fast(["ep", "laplace", "plsor", "sparse"]),
 )
 def test_a_fit_has_the_labels_that_were_observed(engine):
     """pm.observe replaces the labels: hyperparameters, posterior and predictions are those of a new model."""

@@ -17,16 +17,22 @@ EXPECTED = {
 }
 
 
-@parametrize_with_checks(
-    [
-        RankRegressor("univariate"),
-        RankRegressor("snb"),
-        MODLDiscretizer(),
-        MODLDiscretizer(encode="onehot"),
-    ],
-    expected_failed_checks=lambda e: EXPECTED if isinstance(e, RankRegressor) else {},
-)
+def expected(estimator):
+    return EXPECTED if isinstance(estimator, RankRegressor) else {}
+
+
+@parametrize_with_checks([MODLDiscretizer(encode="onehot")])
 def test_scikit_learn_conventions(estimator, check):
+    """Those of a `RankRegressor` are tested with the other estimators."""
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [RankRegressor("univariate"), RankRegressor("snb"), MODLDiscretizer()],
+    expected_failed_checks=expected,
+)
+def test_scikit_learn_conventions_of_other_kinds(estimator, check):
     check(estimator)
 
 

@@ -556,7 +556,7 @@ def test_regions_where_no_threshold_is():
         plots.plot_regions(fit, n_grid=1)
     with pytest.raises(TypeError, match="at must map"):
         plots.plot_regions(fit, at="typical")
-    fit = pmo.fit(pmo.gp_model(X[["b"]], y), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(X[["b"]], y), optimize=False, progressbar=False)
     with pytest.raises(ValueError, match="the fit has only"):
         plots.plot_regions(fit)
 
