@@ -96,7 +96,7 @@ def _errors(results: pd.DataFrame, bins: int) -> list[Table]:
         least, most = counts.min().astype(str), counts.max().astype(str)
         frame["partitions"] = least.where(least == most, least + "–" + most)
         for method in part["method"].unique():
-            column = published.COLUMN.get(method)
+            column = published.column(method)
             theirs = published.errors(column, bins) if column else {}
             head = f"{method} ({column})" if column else method
             for name, (mean, sd, n) in stats.loc[method].iterrows():
