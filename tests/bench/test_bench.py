@@ -271,6 +271,23 @@ def test_report_ranks_by_rank_methods():
     assert shown["published: F"] == "0.827"
 
 
+def test_each_paper_has_its_own_methods_ranked_on_its_own_sets():
+    methods = ("laplace-starts4", "ep", "ep:loo", "plsor", "sparse", "gpr")
+    table = made_up(sets=("diabetes", "pyrimidines", "machine", "stocks"), methods=methods)
+    tables = result_tables.tables_of("loo", table)
+    column = "5 bins, zero-one error, %"
+    plsor = table_named(tables, "Ranks, the methods of the suite plsor")[column]
+    assert set(plsor.index) >= {"laplace-starts4", "ep", "plsor"} and "sparse" not in plsor.index
+    loo = table_named(tables, "Ranks, the methods of the suite loo")[column]
+    wide = table.pivot_table(index="set", columns="method", values="zero_one")
+    theirs = wide.loc[
+        ["diabetes", "machine", "stocks"], ["laplace-starts4", "ep", "ep:loo", "sparse"]
+    ]
+    assert loo["sparse"] == f"{rank_methods(theirs).loc['sparse', 'rank']:.3f}"
+    whole = table_named(tables, "Ranks, all methods")[column]
+    assert whole["gpr"] == f"{rank_methods(wide).loc['gpr', 'rank']:.3f}"
+
+
 def test_report_compares_over_the_sets_that_all_methods_have():
     table = made_up(methods=("ep", "best"))
     table = table[~((table["set"] == "stocks") & (table["method"] == "ep"))]
