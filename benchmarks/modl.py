@@ -67,7 +67,7 @@ def boston():
 
 
 def adult():
-    # "?" is a label of its own, as in the paper's counts
+    # "?" is a label of its own; the paper's levels are those of the most frequent label in its place
     frame = pd.read_csv(DATA / "modl" / "adult.csv.gz", keep_default_na=False)
     return frame.drop(columns=["part", "y"]), frame["y"].to_numpy()
 

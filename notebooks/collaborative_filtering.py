@@ -3,7 +3,7 @@
 #
 # One user has given stars to some films; many others have given stars to many films, but most of the table is empty.
 # The covariance between two films is the correlation of what the others thought of them (Chu and Ghahramani 2005,
-# section 6.3): it is computed beforehand and enters as a matrix. The ratings are synthetic: two hidden tastes,
+# section 6.3). The ratings are synthetic: two hidden tastes,
 # thresholds of each user's own, 40 % of the table seen.
 
 # %%
@@ -28,62 +28,43 @@ ahead = np.setdiff1d(np.arange(n_films), seen)
 pd.Series(her[seen]).value_counts().sort_index().rename("her stars")
 
 # %% [markdown]
-# **The kernel.** A film's ratings are brought to mean zero and standard deviation one, and where nobody rated the
-# score is zero, the mean. The covariance of two films is the mean product of their scores over the users. Every
-# matrix Z Zᵀ is positive semidefinite, holes filled or not; correlations over the *common* users of each pair would
-# not be.
-
+# **The kernel.** `pmo.PearsonRatings` brings a film's ratings to mean zero and standard deviation one; the covariance
+# of two films is the sum of the products of their scores over the users. Where nobody rated, the score is zero, the
+# mean, or the table is filled first by its best approximation of rank two. Both are the paper's. Every matrix Z Zᵀ is
+# positive semidefinite, holes filled or not; correlations over the *common* users of each pair would not be. Not in the
+# paper are `centre_users=True`, which takes away first how mild each user is, and `scale="unit"`, which makes all
+# variances one; `scale="mean"` only divides the paper's matrix by the number of users.
 
 # %%
-def pearson(ratings):
-    """Return correlations between films from a table without holes or with holes at the mean."""
-    Z = ratings - np.nanmean(ratings, axis=1, keepdims=True)
-    Z = np.nan_to_num(Z / np.nanstd(Z, axis=1, keepdims=True))
-    Z /= np.sqrt((Z**2).sum(1, keepdims=True))
-    return Z @ Z.T
-
-
-def low_rank(ratings, rank=2, rounds=60):
-    """Fill the holes with the best approximation of low rank, by expectation maximisation."""
-    hole = np.isnan(ratings)
-    centre = np.nanmean(ratings, axis=0)  # a user's habit
-    full = np.where(hole, 0.0, ratings - centre)
-    for _ in range(rounds):
-        U, s, V = np.linalg.svd(full, full_matrices=False)
-        guess = (U[:, :rank] * s[:rank]) @ V[:rank]
-        full = np.where(hole, guess, full)
-    return full + centre
-
-
-kernels = {
-    "holes at the mean": pearson(others),
-    "holes filled, rank 2": pearson(low_rank(others)),
-    "no holes (not to be had)": pearson(stars[:, 1:]),
+covariances = {
+    "holes at the mean": pmo.PearsonRatings(others, "mean", scale="mean"),
+    "holes filled, rank 2": pmo.PearsonRatings(others, scale="mean"),
+    "filled, users centred": pmo.PearsonRatings(others, centre_users=True, scale="unit"),
+    "no holes (not to be had)": pmo.PearsonRatings(stars[:, 1:], "mean", scale="mean"),
 }
 
 # %%
 order = np.lexsort(films.T[::-1])
-_, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
-for ax, (name, K) in zip(axes, kernels.items(), strict=True):
-    image = ax.imshow(K[np.ix_(order, order)], vmin=-1, vmax=1, cmap="RdBu_r")
+_, axes = plt.subplots(1, 4, figsize=(13, 3.4), layout="constrained")
+for ax, (name, cov_func) in zip(axes, covariances.items(), strict=True):
+    image = ax.imshow(cov_func.table[np.ix_(order, order)], vmin=-1, vmax=1, cmap="RdBu_r")
     ax.set(title=name, xticks=[], yticks=[], xlabel="films, sorted by action")
 plt.colorbar(image, ax=axes, label="correlation", shrink=0.9)
 
 # %% [markdown]
-# **The model.** `pmo.Precomputed(K)` is a covariance whose rows are indices into the matrix, films with and without
-# her stars alike. It can be scaled, multiplied and added to others like every covariance of PyMC; here it is taken as
-# it is.
+# **The model.** The rows of such a covariance are numbers of films, with and without her stars alike. It can be
+# scaled, multiplied and added to others like every covariance of PyMC; here it is taken as it is.
 
 
 # %%
-def fit_ratings(K, engine="ep"):
+def fit_ratings(cov_func, engine="ep"):
     """Return the fit to the films that she has rated."""
     return pmo.fit(
-        pmo.gp_model(seen[:, None], her[seen], pmo.Precomputed(K), engine=engine), progressbar=False
+        pmo.gp_model(seen[:, None], her[seen], cov_func, engine=engine), progressbar=False
     )
 
 
-fits = {name: fit_ratings(K) for name, K in kernels.items()}
+fits = {name: fit_ratings(cov_func) for name, cov_func in covariances.items()}
 predictions = {name: fit.predict(ahead[:, None]) for name, fit in fits.items()}
 shares = np.bincount(her[seen], minlength=6)[1:] / n_seen
 predictions["shares of her stars"] = np.tile(shares, (len(ahead), 1))
@@ -94,9 +75,10 @@ result["log_evidence"] = pd.Series({name: fit.log_evidence for name, fit in fits
 result.round(3)
 
 # %% [markdown]
-# As in the paper, filling the holes before correlating helps: a correlation with zeros in it is weaker than it should
-# be. The evidence, which knows her rated films only, says so too. It even prefers the filled table to the complete
-# one, whose ratings are noisy: an approximation of low rank also smooths.
+# As in the paper, filling the holes before correlating helps the probabilities (the evidence, which knows her rated
+# films only, says so too): a correlation with zeros in it is weaker than it should be. Taking away first what is a
+# user's habit helps more. The two factors of the paper's fill have to carry the level of the ratings as well, and one is
+# left for taste; here there are two tastes.
 
 # %%
 pmo.compare_scores(
@@ -108,7 +90,7 @@ pmo.compare_scores(
 # say of them.
 
 # %%
-probs = predictions["holes filled, rank 2"].to_pandas()
+probs = predictions["filled, users centred"].to_pandas()
 liked = probs[["4", "5"]].sum(axis=1).to_numpy()
 top = np.argsort(-liked)
 _, ax = plt.subplots(figsize=(9, 3.4), layout="constrained")
@@ -122,9 +104,8 @@ ax.set(
 )
 
 # %% [markdown]
-# Is 0.7 really 0.7? The reliability of the cumulative events on the films ahead. It is, but for the lowest star: she
-# gives more of them than predicted, where the probability is small. Filled-in ratings are taken for data, which makes
-# the model a little too sure.
+# Is 0.7 really 0.7? The reliability of the cumulative events on the films ahead. Filled-in ratings are taken for data,
+# which makes a model a little too sure.
 
 # %%
-pmo.plots.plot_calibration(predictions["holes filled, rank 2"], her[ahead], seed=1)
+pmo.plots.plot_calibration(predictions["filled, users centred"], her[ahead], seed=1)

@@ -22,6 +22,7 @@ _HOME = {
     "PLSOR": "engines",
     "SparseADF": "engines",
     "LinearARD": "gram",
+    "PearsonRatings": "gram",
     "Precomputed": "gram",
     "select_features": "inference.select_features",
     "thresholds": "model.thresholds",
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
     from pmordinal.engines import ENGINES, EP, PLSOR, Exact, Inducing, Laplace, SparseADF
     from pmordinal.engines.objectives import OBJECTIVES
     from pmordinal.errors import ConvergenceWarning, LabelOrderWarning
-    from pmordinal.gram import LinearARD, Precomputed
+    from pmordinal.gram import LinearARD, PearsonRatings, Precomputed
     from pmordinal.inference.conformal import conformal
     from pmordinal.inference.fit import fit
     from pmordinal.inference.sample import sample

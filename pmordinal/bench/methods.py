@@ -1,7 +1,8 @@
 """The methods of the benchmark by name: Gaussian processes, a stack of them, and baselines.
 
 A Gaussian process is named ``engine[:objective]`` and then, each behind a hyphen, ``matern52``, ``matern12``, … for
-another covariance than the squared exponential, ``ard`` for one length-scale an attribute, ``flat`` for no priors.
+another covariance than the squared exponential, ``ard`` for one length-scale an attribute, ``flat`` for no priors,
+``starts4`` for the best of four starting points, ``basis40`` for a sparse basis of 40 % of the rows.
 ``linear`` is EP with a linear predictor: a cumulative probit model whose ridge is chosen by the evidence.
 ``recommended`` is EP with the sum of a linear, a smooth and a rough covariance, ``cov_func="recommended"``.
 
@@ -10,8 +11,10 @@ exponential with ARD, linear. Its weights come from the leave-one-out prediction
 """
 
 import importlib.util
+import re
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,8 +23,9 @@ import pymc as pm
 from pmordinal import checks
 from pmordinal.bench import baselines
 from pmordinal.bench.base import Clock, Prediction, Split
-from pmordinal.engines import ENGINES
+from pmordinal.engines import ENGINES, Engine
 from pmordinal.engines.objectives import OBJECTIVES
+from pmordinal.engines.sparse.engine import SparseADF
 from pmordinal.errors import ConvergenceWarning
 from pmordinal.inference.fit import fit
 from pmordinal.model.covariances import COVARIANCES, PAPERS
@@ -34,6 +38,7 @@ KERNELS = tuple(name for name in COVARIANCES if name != PAPERS)
 CANDIDATES = ("ep", "ep-matern12", "ep-ard", "linear")
 # one task of `best` gives a line of results for each of these
 ABLATION = (*CANDIDATES, "ep-chosen", "ep-average", "best")
+_COUNTED = re.compile(r"(starts|basis)(\d+)")
 
 Method = Callable[[Split], list[Prediction]]
 
@@ -67,44 +72,93 @@ def missing_package(name: str) -> str | None:
     return needed if needed and importlib.util.find_spec(needed) is None else None
 
 
-def _parsed(name: str) -> tuple[str, str | None, dict, bool]:
-    """Split a method's name into engine, objective, options of the model and whether priors are used."""
+@dataclass(frozen=True)
+class _Process:
+    """A Gaussian process of the benchmark, as its name says.
+
+    Attributes
+    ----------
+    engine : str or Engine
+    objective : str, optional
+    options : dict
+        Of the model.
+    priors : bool
+    starts : int
+        Starting points, of which the one with the best objective wins.
+    """
+
+    engine: str | Engine
+    objective: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    priors: bool = True
+    starts: int = 1
+
+
+def _parsed(name: str) -> _Process:
+    """Return what a method's name says; raise if it says nothing."""
     if name == "linear":
-        return "ep", None, {}, True
+        return _Process("ep")
     if name == "recommended":
-        return "ep", None, {"cov_func": name}, True
+        return _Process("ep", options={"cov_func": name})
     head, *flags = name.split("-")
-    engine, _, objective = head.partition(":")
-    known = [*ENGINES, "recommended", "best", "linear", *BASELINES, *SEMISUPERVISED]
-    if engine not in ENGINES or set(flags) - {*KERNELS, "ard", "flat"}:
+    named, _, objective = head.partition(":")
+    counted = [found for flag in flags if (found := _COUNTED.fullmatch(flag))]
+    counts = {found[1]: int(found[2]) for found in counted}
+    words = {flag for flag in flags if not _COUNTED.fullmatch(flag)}
+    if named not in ENGINES or words - {*KERNELS, "ard", "flat"}:
+        known = [*ENGINES, "recommended", "best", "linear", *BASELINES, *SEMISUPERVISED]
         raise ValueError(
             f"there is no method {name!r}: choose from {', '.join(known)}; engines take :objective and then "
-            f"-{', -'.join((*KERNELS, 'ard', 'flat'))}"
+            f"-{', -'.join((*KERNELS, 'ard', 'flat', 'starts4', 'basis40'))}"
         )
     if objective:
         checks.one_of("objective", objective, list(OBJECTIVES))
+    engine: str | Engine = named
+    if "basis" in counts:
+        if named != SparseADF.name:
+            raise ValueError(f"{name}: only sparse has a basis")
+        engine = SparseADF(n_basis=counts["basis"] / 100.0)
     kernels = [flag for flag in flags if flag in KERNELS]
     options = {"cov_func": kernels[0] if kernels else PAPERS, "ard": "ard" in flags}
-    return engine, objective or None, options, "flat" not in flags
+    starts = checks.integer("starts", counts.get("starts", 1), minimum=1)
+    return _Process(engine, objective or None, options, "flat" not in flags, starts)
+
+
+def with_starts(name: str, starts: int) -> str:
+    """Return the name of the same method with so many starting points; of a baseline, its own.
+
+    Examples
+    --------
+    >>> with_starts("ep:loo", 4), with_starts("gpr", 4), with_starts("ep", 1)
+    ('ep:loo-starts4', 'gpr', 'ep')
+    """
+    has_no_flags = name in {*BASELINES, *SEMISUPERVISED, "best", "linear", "recommended"}
+    return name if starts == 1 or has_no_flags else f"{name}-starts{starts}"
 
 
 def _fit(name: str, split: Split, start: dict | None = None) -> OrdinalFit:
     """Return the fit of a Gaussian process to the training rows."""
-    engine, objective, model_options, priors = _parsed(name)
-    if name == "linear":
-        model_options = _linear_predictor(split.X.shape[1])
+    process = _parsed(name)
+    options = _linear_predictor(split.X.shape[1]) if name == "linear" else process.options
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the results have a column for it
         model = gp_model(
             split.X,
             split.y,
-            engine=engine,
-            objective=objective,
+            engine=process.engine,
+            objective=process.objective,
             categories=range(split.n_classes),
-            **model_options,
+            **options,
         )
-        options: dict[str, Any] = {"seed": split.seed, "progressbar": False}
-        return _finished(fit(model, priors=priors, start=start, **options))
+        fitted = fit(
+            model,
+            starts=process.starts,
+            progressbar=False,
+            priors=process.priors,
+            start=start,
+            seed=split.seed,
+        )
+        return _finished(fitted)
 
 
 def _finished(fitted: OrdinalFit) -> OrdinalFit:

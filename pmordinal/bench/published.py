@@ -5,6 +5,7 @@ ranks with the Friedman F, and the tables of the semi-supervised and the rank re
 absolute errors are those of their own tables, with two more digits than the later papers repeat.
 """
 
+import re
 from typing import NamedTuple
 
 _ERRORS = {
@@ -121,6 +122,7 @@ NLRPD = {
     "adult": {"univariate": (-0.237, 0.0048), "snb": (-0.378, 0.03), "nb": (-0.287, 0.029)},
     "boston": {"univariate": (-0.393, 0.128), "snb": (-0.26, 0.26), "nb": (0.849, 0.49)},
 }
+NLRPD["adult-imputed"] = NLRPD["adult"]
 # [HB2007, Table 4]: levels on the first training fold
 LEVELS = {
     "adult": {
@@ -148,6 +150,18 @@ LEVELS = {
         "RAD": 0.01977,
     },
 }
+LEVELS["adult-imputed"] = LEVELS["adult"]
+
+
+def column(method: str) -> str | None:
+    """Return the column of the papers' tables that a method reproduces, from however many starts, else None.
+
+    Examples
+    --------
+    >>> column("ep:loo-starts4"), column("best")
+    ('LOO-GPOR', None)
+    """
+    return COLUMN.get(re.sub(r"-starts\d+$", "", method))
 
 
 class Published(NamedTuple):

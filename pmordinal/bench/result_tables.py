@@ -57,7 +57,7 @@ def tables_of(suite: str, results: pd.DataFrame) -> list[Table]:
     return [
         *found,
         _overall(both),
-        *_ranks(suite, both),
+        *_ranks(both),
         _scores(both),
         *_ablation(steps),
         *_failed(results),
@@ -96,7 +96,7 @@ def _errors(results: pd.DataFrame, bins: int) -> list[Table]:
         least, most = counts.min().astype(str), counts.max().astype(str)
         frame["partitions"] = least.where(least == most, least + "–" + most)
         for method in part["method"].unique():
-            column = published.COLUMN.get(method)
+            column = published.column(method)
             theirs = published.errors(column, bins) if column else {}
             head = f"{method} ({column})" if column else method
             for name, (mean, sd, n) in stats.loc[method].iterrows():
@@ -160,12 +160,32 @@ def _overall(results: pd.DataFrame) -> Table:
     return Table("Over all sets", note, _rounded(frame, 3))
 
 
-def _ranks(suite: str, results: pd.DataFrame) -> list[Table]:
-    """Return average ranks and the Friedman F, followed by the paper's."""
+def _ranks(results: pd.DataFrame) -> list[Table]:
+    """Return average ranks and the Friedman F: those of a paper's methods beside its own, then of all methods."""
+    found = []
+    for suite, theirs in published.RANKS.items():
+        ours: dict[str, str] = {}  # by column
+        for method in map(str, results["method"].unique()):
+            ours.setdefault(published.column(method) or method, method)
+        if not set(theirs) - {"F"} <= set(ours):
+            continue
+        methods = [ours[column] for column in theirs if column != "F"]
+        part = results[results["method"].isin(methods)]
+        found += _rank_table(f"Ranks, the methods of the suite {suite}", part, theirs)
+    if not found or results["method"].nunique() > max(map(len, published.RANKS.values())):
+        found += _rank_table("Ranks, all methods", results, {})
+    return found
+
+
+def _rank_table(
+    title: str, results: pd.DataFrame, theirs: dict[str, tuple[float, float, float, float]]
+) -> list[Table]:
     shown: dict[str, dict[str, float]] = {}
-    theirs = published.RANKS.get(suite, {})
     for bins in sorted(results["bins"].unique()):
         part = results[results["bins"] == bins]
+        sets = [published.errors(name, bins) for name in theirs if name != "F"]
+        if sets:  # on the sets of the paper
+            part = part[part["set"].isin(set.intersection(*map(set, sets)))]
         for j, error in enumerate(ERRORS):
             wide = _means(part, error_of(part, error))
             if wide.shape[0] < 2 or wide.shape[1] < 2:
@@ -174,12 +194,12 @@ def _ranks(suite: str, results: pd.DataFrame) -> list[Table]:
             head = f"{bins} bins, {ERRORS[error]}"
             shown[head] = {**ranked["rank"], "Friedman F": ranked.attrs["friedman_F"]}
             shown[head]["p"] = ranked.attrs["p"]
-            for name, values in theirs.items() if bins in (5, 10) else ():
+            for name, values in theirs.items():
                 shown[head][f"published: {name}"] = values[2 * (bins == 10) + j]
     if not shown:
         return []
     note = "Average rank of these means over sets, the best is 1; F of Iman and Davenport tests whether all are alike."
-    return [Table("Ranks", note, _rounded(pd.DataFrame(shown).rename_axis("method"), 3))]
+    return [Table(title, note, _rounded(pd.DataFrame(shown).rename_axis("method"), 3))]
 
 
 def _scores(results: pd.DataFrame) -> Table:

@@ -22,6 +22,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--bins", type=name_list, help="numbers of classes; default: 5,10")
     parser.add_argument("--partitions", type=int, help="the first so many; default: the paper's")
+    parser.add_argument(
+        "--starts",
+        type=int,
+        default=1,
+        help="starting points, the best of which counts (default 1)",
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
     parser.add_argument(
         "--out",
@@ -34,13 +40,15 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
+    from pmordinal.bench.methods import with_starts
     from pmordinal.bench.result_tables import write
     from pmordinal.bench.run import run, warn
     from pmordinal.bench.suites import SUITES as suites
 
     suite = suites[options.suite]
     bins = None if options.bins is None else [int(number) for number in options.bins]
-    tasks = suite.tasks(options.data, options.sets, bins, options.partitions, options.engines)
+    methods = [with_starts(name, options.starts) for name in options.engines or suite.methods]
+    tasks = suite.tasks(options.data, options.sets, bins, options.partitions, methods)
     files.make_folder(options.out)
     file = options.out / f"{suite.name}.csv"
     table = run(

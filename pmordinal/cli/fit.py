@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 40  # of a printed table
 MODERATE = 1000  # up to so many rows, the report compares engines by default
+_SEMISUPERVISED = {
+    "proportions": "with --semisupervised: class proportions of the unlabelled rows, e.g. 0.2,0.5,0.3",
+    "weights": "with --semisupervised: weights of the unlabelled rows, step by step (default 0.001 to 1)",
+}
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +39,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--objective", help="what to maximise; default: the engine's own")
     parser.add_argument(
         "--semisupervised", action="store_true", help="learn from the unlabelled rows too"
+    )
+    for name, what in _SEMISUPERVISED.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=name_list, help=what)
+    parser.add_argument(
+        "--max-rounds", type=int, help="with --semisupervised: rounds at one weight (default 50)"
     )
     parser.add_argument("--out", type=local_path, help="file for the fit: .nc or .zarr")
     parser.add_argument("--report", type=local_path, help="file for an HTML report")
@@ -63,6 +72,8 @@ def _run(options: argparse.Namespace) -> None:
             options,
             objective=options.objective,
             semisupervised=options.semisupervised,
+            max_rounds=options.max_rounds,
+            **{name: _numbers(options, name) for name in _SEMISUPERVISED},
         )
     Console().print(summary_table(result))
     _print_terms(result)
@@ -83,6 +94,15 @@ def _run(options: argparse.Namespace) -> None:
             command=options.typed,
         )
         say_written(options.report)
+
+
+def _numbers(options: argparse.Namespace, name: str) -> list[float] | None:
+    """Return an option of several numbers, or None where it was not given."""
+    words = getattr(options, name)
+    try:
+        return None if words is None else [float(word) for word in words]
+    except ValueError:
+        raise ValueError(f"--{name}: these are not numbers: {', '.join(words)}") from None
 
 
 def _print_terms(result: "OrdinalFit") -> None:
@@ -125,5 +145,6 @@ FIT = Command(
         "pmordinal fit data.parquet --target pain --order none,mild,severe --ard",
         "pmordinal fit 'folder/*.parquet' --target grade --engine inducing --scheduler tcp://host:8786",
         "pmordinal fit large.csv --target grade --engine sparse --drop id --out fit.nc",
+        "pmordinal fit partly.csv --target grade --semisupervised --proportions 0.2,0.5,0.3",
     ),
 )

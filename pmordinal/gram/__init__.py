@@ -8,7 +8,17 @@ here, such as a user's subclass, is computed from its PyTensor graph.
 
 from pymc.gp import cov
 
-from pmordinal.gram import anova, combine, levels, linear, periodic, power, precomputed, stationary
+from pmordinal.gram import (
+    anova,
+    combine,
+    levels,
+    linear,
+    pearson,
+    periodic,
+    power,
+    precomputed,
+    stationary,
+)
 from pmordinal.gram.anova import Anova
 from pmordinal.gram.base import Builder, Kernel, revive
 from pmordinal.gram.bound import Gram
@@ -16,6 +26,7 @@ from pmordinal.gram.graph import GraphKernel
 from pmordinal.gram.inputs import check_columns, parts_of
 from pmordinal.gram.levels import Levels
 from pmordinal.gram.linear import LinearARD
+from pmordinal.gram.pearson import PearsonRatings
 from pmordinal.gram.precomputed import Precomputed
 
 __all__ = [
@@ -24,6 +35,7 @@ __all__ = [
     "Kernel",
     "Levels",
     "LinearARD",
+    "PearsonRatings",
     "Precomputed",
     "check_columns",
     "lower",
@@ -40,6 +52,7 @@ _BUILDERS: dict[type, Builder] = {
     **combine.BUILDERS,
     **power.BUILDERS,
     **precomputed.BUILDERS,
+    **pearson.BUILDERS,
 }
 
 

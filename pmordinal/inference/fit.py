@@ -1,10 +1,12 @@
 """`fit`: point estimates of the hyperparameters, which maximise an engine's objective plus log prior."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pymc as pm
 
 from pmordinal import checks
-from pmordinal.inference.semisupervised.fit import fit_semisupervised
+from pmordinal.inference.semisupervised.fit import MAX_ROUNDS, WEIGHTS, fit_semisupervised
 from pmordinal.inference.supervised import fit_supervised
 from pmordinal.results.fit import OrdinalFit
 from pmordinal.results.integrate import METHODS
@@ -24,6 +26,8 @@ def fit(
     hyper: str = "point",
     semisupervised: bool = False,
     proportions=None,
+    weights: Sequence[float] | None = None,
+    max_rounds: int | None = None,
 ) -> OrdinalFit:
     """Return the fit of an ordinal Gaussian process at its best hyperparameters.
 
@@ -61,6 +65,12 @@ def fit(
     proportions : array_like, shape (r,), optional
         Class proportions of the unlabelled rows; default is those of the labels. Only with
         `semisupervised`.
+    weights : sequence of float, optional
+        Weights of the unlabelled rows that the fit goes through, the last one being that of the result;
+        default is 0.001 to 1 in seven steps. Only with `semisupervised`.
+    max_rounds : int, optional
+        How often hyperparameters and labels are improved in turn at one of the `weights`, at most; default 50. Only
+        with `semisupervised`.
 
     Returns
     -------
@@ -91,9 +101,18 @@ def fit(
             seed=seed,
             max_evaluations=max_evaluations,
             proportions=proportions,
+            weights=WEIGHTS if weights is None else weights,
+            max_rounds=MAX_ROUNDS if max_rounds is None else max_rounds,
         )
     if proportions is not None:
         raise ValueError("proportions are those of the unlabelled rows: pass semisupervised=True")
+    if weights is not None:
+        raise ValueError(
+            "weights are those of the unlabelled rows: pass semisupervised=True, or, for rows that stand for several, "
+            "weights= of gp_model"
+        )
+    if max_rounds is not None:
+        raise ValueError("max_rounds are those of a semi-supervised fit: pass semisupervised=True")
     found = fit_supervised(
         model,
         objective,

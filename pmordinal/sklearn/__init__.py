@@ -33,7 +33,8 @@ from pmordinal.model.factories import gp_model
 from pmordinal.modl.regression.discretizer import MODLDiscretizer
 from pmordinal.results.decisions import decide
 from pmordinal.results.fit import OrdinalFit
-from pmordinal.sklearn.target import read_target
+from pmordinal.results.semisupervised import SemiSupervisedFit
+from pmordinal.sklearn.target import labelled_rows, read_target
 
 __all__ = ["MODLDiscretizer", "OrdinalGPClassifier", "RankRegressor"]
 
@@ -70,6 +71,11 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
         your own.
     max_evaluations : int, default 500
         Evaluations of the objective, for each start.
+    semisupervised : bool, default False
+        Learn from the rows without a label too, which are −1 in `y`, as in ``sklearn.semi_supervised``, or missing:
+        `fit` with ``semisupervised=True``. −1 is a label where it is among the `categories`.
+    proportions : array-like, shape (r,), optional
+        Class proportions of the unlabelled rows, from the lowest class to the highest; default is those of the labels.
     random_state : int, RandomState or None, default None
         Seed of the scattered starts.
     progressbar : bool, default False
@@ -84,15 +90,16 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
         columns of `predict_proba`.
     fit_ : OrdinalFit
         Hyperparameters, thresholds, leave-one-out, `to_datatree` and the rest.
+    transduction_ : ndarray, shape (n,)
+        With `semisupervised`: the labels of all rows, those of the unlabelled ones as the fit ends with.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn; a categorical column of a table counts as one.
 
     Notes
     -----
-    Tables may have categorical and text columns, which become one column a level. Labels must not
-    be missing: for unlabelled rows use `pmordinal.gp_model`. scikit-learn's metrics take the columns
-    of `predict_proba` to be sorted, and so they are; from lowest to highest they are in
-    ``fit_.predict(X)``, which is what `pmordinal.scores` takes.
+    Tables may have categorical and text columns, which become one column a level. Labels may be missing only with
+    `semisupervised`. scikit-learn's metrics take the columns of `predict_proba` to be sorted, and so they are; from
+    lowest to highest they are in ``fit_.predict(X)``, which is what `pmordinal.scores` takes.
 
     Examples
     --------
@@ -107,6 +114,7 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
     fit_: OrdinalFit
     classes_: np.ndarray
     categories_: np.ndarray
+    transduction_: np.ndarray
     _positions: np.ndarray
     _is_copy = False
 
@@ -124,6 +132,8 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
         priors: bool = True,
         standardize: bool | None = None,
         max_evaluations: int = 500,
+        semisupervised: bool = False,
+        proportions: Any = None,
         random_state: int | np.random.RandomState | None = None,
         progressbar: bool = False,
     ) -> None:
@@ -138,6 +148,8 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
         self.priors = priors
         self.standardize = standardize
         self.max_evaluations = max_evaluations
+        self.semisupervised = semisupervised
+        self.proportions = proportions
         self.random_state = random_state
         self.progressbar = progressbar
 
@@ -148,6 +160,7 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : data frame or array-like, shape (n, d)
         y : array-like, shape (n,)
+            With `semisupervised`, −1 or missing where a row has no label.
         sample_weight : array-like, shape (n,), optional
             How many rows each row stands for: whole numbers are repeated rows, others powers of the
             likelihood, and rows of weight zero are left out. The engines ``"exact"`` and ``"sparse"`` take
@@ -163,6 +176,9 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
                 "OrdinalGPClassifier requires y to be passed, but the target y is None."
             )
         X = self._table(X, reset=True)
+        unlabelled = None
+        if self.semisupervised:
+            X, y, unlabelled, labelled = self._divided(X, y, sample_weight)
         target = read_target(y, self.categories, may_be_codes=self._is_copy)
         labels, r = target.labels, target.labels.n_classes
         check_consistent_length(X, labels.codes)
@@ -178,6 +194,7 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
             objective=self.objective,
             categories=list(labels.categories),
             weights=weights,
+            unlabeled=unlabelled,
             standardize=self.standardize,
         )
         self.fit_ = fit_model(
@@ -187,12 +204,32 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
             priors=self.priors,
             seed=self._seed(),
             max_evaluations=self.max_evaluations,
+            semisupervised=bool(self.semisupervised),
+            proportions=self.proportions,
         )
         self.classes_ = target.classes
         self.categories_ = target.levels
         self._positions = target.positions
+        if isinstance(self.fit_, SemiSupervisedFit):
+            codes = np.empty(labelled.size, dtype=np.int64)
+            codes[labelled], codes[~labelled] = labels.codes, self.fit_.unlabeled_codes
+            self.transduction_ = self.classes_[np.argsort(self._positions)[codes]]
         self.n_iter_ = self.fit_.status.iterations
         return self
+
+    def _divided(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, np.ndarray]:
+        """Return the labelled rows and their labels, the unlabelled rows or None, and the mask of the former."""
+        if sample_weight is not None:
+            raise ValueError("semisupervised=True takes no sample_weight: repeat the rows instead")
+        labelled = labelled_rows(y, self.categories)
+        check_consistent_length(X, labelled)
+        if labelled.all():
+            return X, y, None, labelled
+        if not labelled.any():
+            raise ValueError("y has no label: all rows are −1 or missing")
+        known = _safe_indexing(as_pandas(y, "y"), labelled)
+        known = np.asarray(known.tolist()) if _is_object(known) else known
+        return _safe_indexing(X, labelled), known, _safe_indexing(X, ~labelled), labelled
 
     def _counted(
         self, X: Any, codes: np.ndarray, sample_weight: Any
@@ -318,6 +355,10 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         return tags
+
+
+def _is_object(y: Any) -> bool:
+    return np.dtype(object) == getattr(y, "dtype", None)
 
 
 def _has_labels(model: "RankRegressor") -> bool:

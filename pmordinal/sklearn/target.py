@@ -21,6 +21,8 @@ from pmordinal.data.labels import Labels, declares_order, encode
 from pmordinal.data.levels import check_categories, check_levels, show
 from pmordinal.errors import LabelOrderWarning, warn
 
+UNLABELLED = -1  # as in sklearn.semi_supervised
+
 
 @dataclass(frozen=True, eq=False)
 class Target:
@@ -29,7 +31,7 @@ class Target:
     Attributes
     ----------
     labels : Labels
-        The labels of the rows, none of them missing.
+        The labels of the rows, none of them missing but where some may be.
     classes : ndarray, shape (r,)
         All classes as `y` names them, sorted: what scikit-learn calls ``classes_``.
     positions : ndarray of int, shape (r,)
@@ -44,6 +46,35 @@ class Target:
     def levels(self) -> np.ndarray:
         """The labels from lowest to highest, shape (r,)."""
         return np.asarray(self.labels.decode(np.arange(self.labels.n_classes)))
+
+
+def labelled_rows(y: Any, categories: Iterable[Any] | None) -> np.ndarray:
+    """Return the mask of the rows with a label: neither missing nor −1, scikit-learn's sign of an unlabelled row.
+
+    Where −1 is one of the `categories`, or a level of a categorical, it is a label.
+
+    Parameters
+    ----------
+    y : array-like, shape (n,)
+    categories : iterable or None
+        All labels.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+
+    Examples
+    --------
+    >>> labelled_rows([2, -1, 1], None).tolist(), labelled_rows(["low", None, "high"], None).tolist()
+    ([True, False, True], [True, False, True])
+    """
+    y = _one_column(y)
+    labelled = ~np.asarray(pd.isna(pd.Series(np.asarray(y, dtype=object)))).astype(bool)
+    dtype = getattr(y, "dtype", None)
+    levels = dtype.categories if isinstance(dtype, pd.CategoricalDtype) else categories
+    if levels is not None and any(level == UNLABELLED for level in levels):
+        return labelled
+    return labelled & np.array([value != UNLABELLED for value in np.asarray(y, dtype=object)])
 
 
 def read_target(y: Any, categories: Iterable[Any] | None, *, may_be_codes: bool = False) -> Target:
@@ -87,7 +118,7 @@ def read_target(y: Any, categories: Iterable[Any] | None, *, may_be_codes: bool 
             labels = encode(y, categories)
     if not labels.observed.all():
         raise ValueError(
-            "y contains NaN: drop the rows without a label, or use pmordinal.gp_model, which takes them"
+            "y contains NaN: drop the rows without a label, or learn from them with semisupervised=True"
         )
     levels = np.asarray(labels.decode(np.arange(labels.n_classes)))
     positions = _sorting(levels.tolist())

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pmordinal.bench import published, result_tables, suites
+from pmordinal.bench import methods, published, result_tables, suites
 from pmordinal.bench import run as bench_run
 from pmordinal.bench.base import FIELDS, Clock, Prediction, Split, Task, result
 from pmordinal.bench.methods import SEMISUPERVISED, lines, method
@@ -17,6 +17,7 @@ from pmordinal.bench.suites import SUITES
 from pmordinal.cli import main
 from pmordinal.diagnostics.scoring import rank_methods
 from pmordinal.engines import ENGINES
+from pmordinal.inference.fit import fit
 from tests.repeated import first_fast
 
 DATA = Path(os.environ.get("PMORDINAL_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -271,6 +272,23 @@ def test_report_ranks_by_rank_methods():
     assert shown["published: F"] == "0.827"
 
 
+def test_each_paper_has_its_own_methods_ranked_on_its_own_sets():
+    methods = ("laplace-starts4", "ep", "ep:loo", "plsor", "sparse", "gpr")
+    table = made_up(sets=("diabetes", "pyrimidines", "machine", "stocks"), methods=methods)
+    tables = result_tables.tables_of("loo", table)
+    column = "5 bins, zero-one error, %"
+    plsor = table_named(tables, "Ranks, the methods of the suite plsor")[column]
+    assert set(plsor.index) >= {"laplace-starts4", "ep", "plsor"} and "sparse" not in plsor.index
+    loo = table_named(tables, "Ranks, the methods of the suite loo")[column]
+    wide = table.pivot_table(index="set", columns="method", values="zero_one")
+    theirs = wide.loc[
+        ["diabetes", "machine", "stocks"], ["laplace-starts4", "ep", "ep:loo", "sparse"]
+    ]
+    assert loo["sparse"] == f"{rank_methods(theirs).loc['sparse', 'rank']:.3f}"
+    whole = table_named(tables, "Ranks, all methods")[column]
+    assert whole["gpr"] == f"{rank_methods(wide).loc['gpr', 'rank']:.3f}"
+
+
 def test_report_compares_over_the_sets_that_all_methods_have():
     table = made_up(methods=("ep", "best"))
     table = table[~((table["set"] == "stocks") & (table["method"] == "ep"))]
@@ -401,6 +419,26 @@ def test_regression_rounds_its_mean_by_the_median_class():
     median = (found.probs.cumsum(1) < 0.5).sum(1)
     np.testing.assert_array_equal(median, np.clip(np.rint(mean), 0, 2))
     assert len(set(median)) == 3
+
+
+def test_the_best_of_several_starts_is_at_least_as_good(folder, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(methods, "fit", lambda model, **o: asked.append(o) or fit(model, **o))
+    split, _ = small_split()
+    (found,) = method("laplace-starts3")(split)
+    assert asked[0]["starts"] == 3 and found.method == "laplace-starts3"
+    out = tmp_path / "out"
+    command = ["bench", "--suite", "gpor", "--data", str(folder), "--sets", "alpha", "--bins", "5"]
+    command += ["--partitions", "1", "--engines", "laplace,gpr", "--starts", "2", "--quiet"]
+    assert main([*command, "--out", str(out)]) == 0
+    assert bench_run.read(out / "gpor.csv")["method"].tolist() == ["laplace-starts2", "gpr"]
+    assert published.column("laplace-starts2") == "MAP-GPOR"
+
+
+def test_the_size_of_a_sparse_basis_is_in_the_name():
+    assert methods._parsed("sparse-basis40").engine.n_basis == 0.4
+    with pytest.raises(ValueError, match="only sparse has a basis"):
+        methods._parsed("ep-basis40")
 
 
 @pytest.mark.slow

@@ -429,3 +429,33 @@ def test_errors_of_formulas(rated, capsys, arguments, code, message):
     assert message in said
     gaps = fails(capsys, "fit", rated / "gaps.csv", "rating ~ age", *ORDER)
     assert "'age' (3), in 3 of 50 rows" in gaps
+
+
+def test_unlabelled_rows_on_the_command_line(folder, tmp_path, capsys):
+    data = [
+        "fit",
+        str(folder / "pain.csv"),
+        "--target",
+        "pain",
+        "--order",
+        "None,mild,severe",
+        "--drop",
+        "id",
+    ]
+    told = [
+        "--semisupervised",
+        "--proportions",
+        "0.2,0.4,0.4",
+        "--weights",
+        "0.1,1",
+        "--max-rounds",
+        "9",
+    ]
+    out = tmp_path / "semi.nc"
+    assert main([*data, *told, "--quiet", "--engine", "laplace", "--out", str(out)]) == 0
+    fit = pmo.load(out)
+    assert fit.path["weight"].tolist() == [0.1, 1.0]
+    np.testing.assert_allclose(fit.proportions, [0.2, 0.4, 0.4])
+    capsys.readouterr()
+    assert "not numbers" in fails(capsys, *data, "--semisupervised", "--weights", "a,b", "--quiet")
+    assert "semisupervised=True" in fails(capsys, *data, "--weights", "0.1", "--quiet")

@@ -16,6 +16,7 @@ from .strategies import COUNTS, NAMES, NUMBERS, SEEDS
 X = np.linspace(-2, 2, 12)[:, None]
 Y = np.array([0, 0, 1, 0, 1, 1, 2, 1, 2, 2, 1, 2])
 PROBS = np.tile([0.2, 0.3, 0.5], (12, 1))
+SCHEDULES = [[-1.0], ["a"], [np.nan], 3, None, [0.5], []]
 PROPORTIONS = [[0.2, 0.3, 0.5], [1.0, 1.0, 1.0], [0.5, 0.5], "even", [np.nan, 0.5, 0.5], 1.0]
 FLAGS = [True, False]
 THRESHOLDS = [
@@ -187,12 +188,14 @@ CALLS = {
             "optimize": FLAGS,
             "semisupervised": FLAGS,
             "proportions": PROPORTIONS,
+            "weights": SCHEDULES,
+            "max_rounds": COUNTS,
         },
     ),
     "fit_semisupervised": (
         _annealing,
         {
-            "weights": [[-1.0], ["a"], [np.nan], 3, None, [0.5], []],
+            "weights": SCHEDULES,
             "max_rounds": COUNTS,
             "proportions": PROPORTIONS,
         },

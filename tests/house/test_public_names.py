@@ -10,9 +10,9 @@ import pmordinal as pmo
 
 NAMES = """
 ConvergenceWarning LabelOrderWarning LINKS ENGINES OBJECTIVES EP Exact Inducing Laplace PLSOR SparseADF LinearARD
-Precomputed select_features thresholds Ordinal MarginalOrdinal gp_model fit OrdinalFit SemiSupervisedFit sample_exact
-sample_posterior Stack stack load calibration Comparison compare compare_engines compare_scores loo scores rank_methods
-predictive_bars prior_categories surrogate_residuals linear_model latent_model write_report
+PearsonRatings Precomputed select_features thresholds Ordinal MarginalOrdinal gp_model fit OrdinalFit SemiSupervisedFit
+sample_exact sample_posterior Stack stack load calibration Comparison compare compare_engines compare_scores loo scores
+rank_methods predictive_bars prior_categories surrogate_residuals linear_model latent_model write_report
 formula_model model_summary conformal Conformal sample
 """.split()
 MODULES = {

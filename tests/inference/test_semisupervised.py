@@ -450,3 +450,14 @@ def test_shifted_clouds_of_section_4():
         errors.append([np.mean(fit.predict(Xu, "class") != truth) for fit in fits])
     supervised, semisupervised = np.mean(errors, axis=0)
     assert semisupervised < 0.85 * supervised
+
+
+def test_the_schedule_and_the_rounds_reach_fit():
+    X, y = np.linspace(0, 3, 12), [1, np.nan, 1, 1, np.nan, np.nan, 2, 2, np.nan, 3, 3, np.nan]
+    model = pmo.gp_model(X, y, engine="laplace")
+    fit = pmo.fit(model, semisupervised=True, weights=[0.1, 0.5], max_rounds=7, progressbar=False)
+    assert fit.path["weight"].tolist() == [0.1, 0.5]
+    assert fit.path["rounds"].max() <= 7
+    for name, value in {"weights": [0.1], "max_rounds": 3}.items():
+        with pytest.raises(ValueError, match=f"{name} are those of .*semisupervised=True"):
+            pmo.fit(model, **{name: value}, progressbar=False)

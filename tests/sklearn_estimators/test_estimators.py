@@ -338,7 +338,7 @@ def test_refusals(wine, fitted):
         OrdinalGPClassifier().fit(csr_array(np.eye(4)), [0, 1, 0, 1])
     holes = y.copy()
     holes.iloc[3] = None
-    with pytest.raises(ValueError, match=r"y contains NaN: drop the rows .* pmordinal\.gp_model"):
+    with pytest.raises(ValueError, match=r"y contains NaN: drop the rows .* semisupervised=True"):
         OrdinalGPClassifier().fit(X, holes)
     with pytest.raises(ValueError, match="y has 1 class, 7: declare the others"):
         OrdinalGPClassifier().fit(np.eye(3), [7, 7, 7])
@@ -398,3 +398,64 @@ def test_sample_weights_are_repeated_rows():
     for wrong, message in ((np.zeros(20), "zero"), (-np.ones(20), "[Nn]egative")):
         with pytest.raises(ValueError, match=message):
             OrdinalGPClassifier().fit(X, y, sample_weight=wrong)
+
+
+def partly_labelled():
+    """Two clouds for each of three classes; one row in six has a label."""
+    rng = np.random.default_rng(3)
+    truth = np.repeat([0, 1, 2], 20)
+    X = rng.normal(size=(60, 2)) * 0.4 + 1.5 * truth[:, None]
+    labelled = rng.permutation(60) < 12
+    labelled[[0, 20, 40]] = True
+    return X, truth, labelled
+
+
+@pytest.mark.parametrize("kind", ["minus one", "nan", "none", "categorical"])
+def test_unlabelled_rows_are_minus_one_or_missing(kind):
+    X, truth, labelled = partly_labelled()
+    names = np.array(ORDER, dtype=object)[truth]
+    y, categories = {
+        "minus one": (np.where(labelled, truth, -1), None),
+        "nan": (np.where(labelled, truth, np.nan), None),
+        "none": (np.where(labelled, names, None), ORDER),
+        "categorical": (
+            pd.Series(pd.Categorical(names, ORDER, ordered=True)).where(labelled),
+            None,
+        ),
+    }[kind]
+    model = OrdinalGPClassifier("ep", categories=categories, semisupervised=True).fit(X, y)
+    labels = names if kind in ("none", "categorical") else truth
+    assert list(model.categories_) == (ORDER if labels is names else [0, 1, 2])
+    np.testing.assert_array_equal(model.transduction_[labelled], labels[labelled])
+    assert np.mean(model.transduction_ == labels) > 0.9
+    data = pmo.gp_model(X[labelled], truth[labelled], engine="ep", unlabeled=X[~labelled])
+    whole = pmo.fit(data, semisupervised=True, progressbar=False)
+    np.testing.assert_allclose(model.fit_.log_evidence, whole.log_evidence, rtol=1e-6)
+    np.testing.assert_array_equal(model.fit_.unlabeled_codes, whole.unlabeled_codes)
+
+
+def test_unlabelled_rows_are_refused_where_nobody_asked_for_them():
+    X, truth, labelled = partly_labelled()
+    with pytest.raises(ValueError, match="semisupervised=True"):
+        y = pd.Series(pd.Categorical(truth, ordered=True)).where(labelled)
+        OrdinalGPClassifier("laplace").fit(X, y)
+    with pytest.raises(ValueError, match="y has no label"):
+        OrdinalGPClassifier(semisupervised=True).fit(X, np.full(60, -1))
+    with pytest.raises(ValueError, match="no sample_weight"):
+        OrdinalGPClassifier(semisupervised=True).fit(X, truth, np.ones(60))
+
+
+def test_minus_one_is_a_label_where_it_is_a_category():
+    X, truth, labelled = partly_labelled()
+    y = np.where(labelled, truth - 1.0, np.nan)
+    model = OrdinalGPClassifier("laplace", categories=[-1, 0, 1], semisupervised=True).fit(X, y)
+    assert model.fit_.posterior.y.size == labelled.sum()
+    assert np.mean(model.transduction_ == truth - 1) > 0.9
+
+
+def test_proportions_of_the_unlabelled_rows_reach_the_fit():
+    X, truth, labelled = partly_labelled()
+    y = np.where(labelled, truth, -1)
+    gamma = np.bincount(truth[~labelled]) / np.sum(~labelled)
+    model = OrdinalGPClassifier("ep", semisupervised=True, proportions=gamma).fit(X, y)
+    np.testing.assert_array_equal(np.bincount(model.transduction_), np.bincount(truth))

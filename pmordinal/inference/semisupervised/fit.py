@@ -239,10 +239,7 @@ class _Annealing:
         if self.stopped:
             return f"interrupted at λ = {self.matching.weight:g}: the step before it is kept"
         if self.unsettled and not self.interrupted:
-            return (
-                f"labels still changed after {max_rounds} rounds at λ = {self.unsettled[0]:g}: raise max_rounds of "
-                "pmordinal.inference.semisupervised.fit.fit_semisupervised"
-            )
+            return f"labels still changed after {max_rounds} rounds at λ = {self.unsettled[0]:g}: raise max_rounds"
         return self.run.message
 
     def _shown(self, label: str) -> Callable[[int, float], None]:
