@@ -32,8 +32,8 @@ lint: $(STAMP) ## rewrite the code in the house format
 bench: $(STAMP) ## time the engines in units of a Cholesky factorisation
 	@$(BIN)/python benchmarks/engines.py
 
-docs: $(STAMP) ## build the documentation into docs/_build; the first time its notebooks run, for minutes
-	@$(BIN)/python -m sphinx -W -q -b html docs docs/_build
+docs: $(STAMP) ## build the documentation into docs/_build/html; the first time its notebooks run, for minutes
+	@$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
 
 notebooks: $(STAMP) ## write the notebooks as .ipynb files, without outputs
 	@$(BIN)/python tools/notebooks.py
