@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-min lint bench docs clean
+.PHONY: help demo test test-all test-min lint bench docs notebooks clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -32,8 +32,11 @@ lint: $(STAMP) ## rewrite the code in the house format
 bench: $(STAMP) ## time the engines in units of a Cholesky factorisation
 	@$(BIN)/python benchmarks/engines.py
 
-docs: $(STAMP) ## build the documentation into docs/_build
-	@$(BIN)/python -m sphinx -W -q -b html docs docs/_build
+docs: $(STAMP) ## build the documentation into docs/_build/html; the first time its notebooks run, for minutes
+	@$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
+
+notebooks: $(STAMP) ## write the notebooks as .ipynb files, without outputs
+	@$(BIN)/python tools/notebooks.py
 
 clean: ## remove the environment and all caches
-	rm -rf $(VENV) $(VENV)-min $(VENV)-min.uv .pytest_cache .mypy_cache .ruff_cache .hypothesis pmordinal-demo docs/_build
+	rm -rf $(VENV) $(VENV)-min $(VENV)-min.uv .pytest_cache .mypy_cache .ruff_cache .hypothesis pmordinal-demo docs/_build docs/generated docs/gallery

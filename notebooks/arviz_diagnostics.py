@@ -31,7 +31,7 @@ pmo.plots.plot_prior(model, seed=1)
 # the function, replicated labels and log likelihoods.
 
 # %%
-tree = pm.sample(400, tune=400, chains=2, cores=1, model=model, random_seed=1, progressbar=False)
+tree = pm.sample(400, tune=400, chains=2, cores=1, model=model, random_seed=1, quiet=True)
 tree = pmo.sample_posterior(model, tree, seed=1)
 az.summary(tree, var_names=["lengthscale", "noise", "thresholds"])
 

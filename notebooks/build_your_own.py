@@ -82,7 +82,7 @@ with pm.Model(coords=coords) as own:
     noise = pm.LogNormal("noise", -0.7, 0.7, dims="critic")
     eta = f - f.mean() + slope * price  # the level belongs to the thresholds
     pmo.Ordinal("rating", eta, b[critic], noise[critic], observed=rating - 1)
-    options = {"chains": 2, "cores": 1, "random_seed": 1, "progressbar": False}
+    options = {"chains": 2, "cores": 1, "random_seed": 1, "quiet": True}
     tree = pm.sample(300, tune=400, target_accept=0.9, **options)
 az.summary(
     tree,

@@ -38,7 +38,7 @@ def keep(name, result, began):
     results[name], seconds[name] = result, time.process_time() - began
 
 
-options = {"chains": 2, "cores": 1, "random_seed": 1, "progressbar": False}
+options = {"chains": 2, "cores": 1, "random_seed": 1, "quiet": True}
 for engine in ("laplace", "ep"):
     began = time.process_time()
     keep(engine, pmo.fit(pmo.gp_model(x, y, engine=engine), progressbar=False), began)

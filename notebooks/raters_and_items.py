@@ -91,7 +91,7 @@ fit.predict(new).round(3).to_pandas()
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", UserWarning)  # few draws, for the sake of time
     draws = pm.sample(
-        model=model, draws=200, tune=200, chains=2, cores=1, progressbar=False, random_seed=1
+        model=model, draws=200, tune=200, chains=2, cores=1, quiet=True, random_seed=1
     )
 names = ["1|rater_sd", "1|essay_sd", "gp(words)_sd"]
 summary = az.summary(draws, var_names=names)

@@ -7,6 +7,8 @@ import PyMC.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pmordinal.registry import guess
+
 __version__ = "0.1.0"
 
 _HOME = {
@@ -107,7 +109,8 @@ def __getattr__(name: str) -> Any:
         return value
     if name in _MODULES:
         return import_module(f"pmordinal.{name}")
-    raise AttributeError(f"module 'pmordinal' has no attribute {name!r}")
+    hint = guess(name, __all__)
+    raise AttributeError(f"module 'pmordinal' has no attribute {name!r}{hint}", name=name)
 
 
 def __dir__() -> list[str]:

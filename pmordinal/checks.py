@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from pmordinal.registry import guess
+
 
 def positive(name: str, value: Any) -> float:
     """Return `value` as a finite float greater than zero.
@@ -115,7 +117,7 @@ def one_of[T](name: str, value: T, choices: Iterable[T]) -> T:
     >>> one_of("approx", "ful", ["full", "hsgp"])
     Traceback (most recent call last):
         ...
-    ValueError: approx must be one of 'full', 'hsgp', got 'ful'
+    ValueError: approx must be one of 'full', 'hsgp', got 'ful'. Did you mean 'full'?
     """
     choices = list(choices)
     for choice in choices:
@@ -123,7 +125,7 @@ def one_of[T](name: str, value: T, choices: Iterable[T]) -> T:
         if isinstance(value, type(choice)) and value == choice:
             return choice
     listing = ", ".join(repr(choice) for choice in choices)
-    raise ValueError(f"{name} must be one of {listing}, got {value!r}")
+    raise ValueError(f"{name} must be one of {listing}, got {value!r}{guess(value, choices)}")
 
 
 def names(name: str, value: Any) -> list[str]:
@@ -230,6 +232,25 @@ def generator(name: str, value: Any) -> np.random.Generator:
         raise type(error)(
             f"{name} must be an integer of at least 0, a numpy Generator or None, got {got(value)}"
         ) from error
+
+
+def one_seed(seed: Any, random_seed: Any) -> Any:
+    """Return the seed that was given by either name.
+
+    Examples
+    --------
+    >>> one_seed(None, 3), one_seed(3, None)
+    (3, 3)
+    >>> one_seed(1, 3)
+    Traceback (most recent call last):
+        ...
+    ValueError: seed and random_seed are two names for one thing: pass one of them
+    """
+    if random_seed is None:
+        return seed
+    if seed is not None and not (isinstance(seed, int) and seed == 0):  # zero is a default
+        raise ValueError("seed and random_seed are two names for one thing: pass one of them")
+    return random_seed
 
 
 def seeds(name: str, value: Any, count: int) -> list[np.random.SeedSequence]:

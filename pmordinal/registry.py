@@ -1,6 +1,22 @@
 """A table from names that users may pass, such as engines and links, to the objects behind them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
+
+
+def guess(value: object, choices: Iterable[object]) -> str:
+    """Return a sentence with the choice that was probably meant, to end an error message; else nothing.
+
+    Examples
+    --------
+    >>> guess("laplcae", ["ep", "laplace"])
+    ". Did you mean 'laplace'?"
+    >>> guess("nuts", ["ep", "laplace"])
+    ''
+    """
+    names = {choice.lower(): choice for choice in choices if isinstance(choice, str)}
+    found = get_close_matches(value.lower(), names, 1) if isinstance(value, str) else []
+    return f". Did you mean {names[found[0]]!r}?" if found else ""
 
 
 class Registry[T](Mapping[str, T]):
@@ -42,7 +58,9 @@ class Registry[T](Mapping[str, T]):
         """Return the object of that name; raise an error that lists the names if it is unknown."""
         if not isinstance(name, str) or name not in self._items:
             known = ", ".join(repr(key) for key in self._items)
-            raise ValueError(f"unknown {self.kind} {name!r}: choose one of {known}")
+            raise ValueError(
+                f"unknown {self.kind} {name!r}: choose one of {known}{guess(name, self._items)}"
+            )
         return self._items[name]
 
     def __contains__(self, name: object) -> bool:

@@ -24,6 +24,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--engines", type=name_list, default=list(DENSE), help=f"default: {','.join(DENSE)}"
     )
     parser.add_argument("--reference", help="engine to measure distances from; default: the first")
+    parser.add_argument(
+        "--all", action="store_true", help="print every column, not the short table"
+    )
     parser.add_argument("--out", type=local_path, help="table to write")
 
 
@@ -40,7 +43,10 @@ def _run(options: argparse.Namespace) -> None:
     data = read_data(options)
     fits = {engine: fit_engine(engine, data, options) for engine in options.engines}
     table = compare(fits, reference=reference)
-    print_table(table.T, f"{options.target}: distances from {reference}")
+    shown = table.full.T if options.all else table.short.T
+    print_table(shown, f"{options.target}: compared with {reference}")
+    for note in [] if options.all else table.notes()[:-1]:
+        print(note)
     if options.out is not None:
         tables.write([table.reset_index()], options.out)
 

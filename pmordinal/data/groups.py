@@ -12,6 +12,7 @@ from pmordinal.data.columns import column_values
 from pmordinal.data.features import Column
 from pmordinal.data.foreign import as_pandas
 from pmordinal.data.levels import plain, show
+from pmordinal.registry import guess
 
 # Names of dimensions and variables that models and sampled trees already have.
 RESERVED = frozenset(
@@ -146,6 +147,7 @@ def column(X: Any, name: str, table: str, argument: str) -> Any:
         known = "no column names" if columns is None else f"the columns {show(names)}"
         raise ValueError(
             f"{argument}: {name!r} must be a column of the table {table}, which has {known}"
+            f"{guess(name, names)}"
         )
     if names.count(name) > 1:
         raise ValueError(f"{argument}: {table} has more than one column named {name!r}: rename it")

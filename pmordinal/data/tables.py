@@ -18,6 +18,7 @@ from pmordinal.data.coding import Column
 from pmordinal.data.labels import encode
 from pmordinal.data.levels import show
 from pmordinal.data.spreadsheet_cells import mark, unmark, unmarked
+from pmordinal.registry import guess
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PARQUET = (".parquet", ".pq")
@@ -211,7 +212,8 @@ def _pyarrow_parquet():
 def column(table: pd.DataFrame, name: str, path: Path) -> pd.Series:
     """Return a column by name; raise if there is none."""
     if name not in table.columns:
-        raise ValueError(f"{path} has no column {name!r}, it has {show(table.columns, 12)}")
+        hint = guess(name, table.columns)
+        raise ValueError(f"{path} has no column {name!r}, it has {show(table.columns, 12)}{hint}")
     return table[name]
 
 

@@ -11,6 +11,7 @@ import xarray as xr
 from pmordinal import checks
 from pmordinal.data.labels import Labels
 from pmordinal.data.same_rows import how_they_differ
+from pmordinal.diagnostics.comparison import Comparison, Result, in_other_units
 from pmordinal.diagnostics.loo import FIXED, LeaveOneOut, loo
 from pmordinal.diagnostics.predictive import SAMPLE, predicted, predictions
 from pmordinal.diagnostics.scoring import scores
@@ -19,29 +20,8 @@ from pmordinal.errors import warn
 from pmordinal.results.curvature import pareto_k
 from pmordinal.results.fit import OrdinalFit
 
-type Result = OrdinalFit | xr.DataTree
-
-
-class Comparison(pd.DataFrame):
-    """The table of `compare`, one row for each result; ``tree`` has the numbers behind it.
-
-    Attributes
-    ----------
-    tree : DataTree
-        Groups with dimension ``result``: ``summary`` (the table), ``latent`` (``mean`` and ``sd`` of f),
-        ``predictive`` (``probs`` of the classes), ``loo`` (``elpd_i``), ``hyperparameters`` (their
-        means) and, with a reference, ``distance`` (``wasserstein`` and ``kl`` of each quantity).
-    results : dict of str to OrdinalFit or DataTree
-        The results that were compared.
-    """
-
-    _metadata = ["tree", "results"]  # noqa: RUF012 (pandas looks it up by this name)
-    tree: xr.DataTree
-    results: dict[str, Result]
-
-    @property
-    def _constructor(self):
-        return pd.DataFrame  # a selection of the table is a plain data frame
+# Distances that have the units of the latent function.
+ON_THE_SCALE = ("latent_mean", "latent_sd", "latent_wasserstein", "thresholds", "hyperparameters")
 
 
 @dataclass(frozen=True)
@@ -63,11 +43,12 @@ class _Summary:
 
 def compare(
     results: Mapping[str, Result],
-    reference: str | None = None,
+    reference: str | None = "auto",
     *,
     test: tuple | None = None,
     draws: int = 1000,
     seed: int | None = 0,
+    random_seed: int | None = None,
 ) -> Comparison:
     """Return a table of fits and sampled trees of the same data, one row each.
 
@@ -77,18 +58,20 @@ def compare(
         Fits of any engine; trees as `OrdinalFit.to_datatree`, `sample_posterior` or a sampled
         `latent_model` have them: with ``f`` and ``thresholds`` in the posterior.
     reference : str, optional
-        The one to measure distances from.
+        The one to measure distances from. ``"auto"`` takes what is nearest to the truth: a result of
+        ``"exact"``, else draws whose hyperparameters move as well, else none. None measures nothing.
     test : tuple of (X, y), optional
         Rows to score the predictions on. Trees need the group ``predictions`` for these rows, from
         ``sample_posterior(model, tree, X)``.
     draws : int
         Draws of each fit, for k-hat and the distances between distributions.
-    seed : int, optional
+    seed, random_seed : int, optional
 
     Returns
     -------
     Comparison
-        A DataFrame, and a DataTree in its attribute ``tree``. ``seconds``, ``evaluations``, ``converged``;
+        A DataFrame, and a DataTree in its attribute ``tree``. It is shown short, see `Comparison`; these are
+        its columns. ``seconds``, ``evaluations``, ``converged``;
         ``log_evidence`` with its Monte-Carlo standard error ``log_evidence_error`` or with
         ``log_evidence_correction``, the engine's own estimate of what it misses; ``elpd_loo`` and its
         standard error ``se``, with hyperparameters as ``loo_hyper`` says, ``"fixed"`` or ``"integrated"`` (see `loo`; a
@@ -102,7 +85,8 @@ def compare(
         deviations, as a logarithm; ``latent_wasserstein``, the mean over the rows of Wasserstein's distance
         in the same units; ``thresholds``, the largest distance; ``hyperparameters``, the largest
         ratio of positive ones, as a logarithm; ``tv_mean`` and ``tv_max``, total variation
-        between the class probabilities of the rows.
+        between the class probabilities of the rows. Distances of latent functions on different scales
+        (``"plsor"`` has that of the class numbers) are NaN.
 
     Examples
     --------
@@ -117,13 +101,16 @@ def compare(
     >>> list(table.tree.children)
     ['summary', 'latent', 'predictive', 'loo', 'hyperparameters', 'distance']
     """
+    seed = checks.one_seed(seed, random_seed)
     if not isinstance(results, Mapping):
         raise TypeError(
             f"results must be a mapping of names to fits or trees, got {checks.got(results)}"
         )
     if not results:
         raise ValueError("results is empty: pass a mapping of names to fits or trees")
-    if reference is not None:
+    if reference == "auto" and "auto" not in results:
+        reference = _nearest_to_the_truth(results)
+    elif reference is not None:
         checks.one_of("reference", reference, list(results))
     draws = checks.integer("draws", draws, minimum=25)  # leaves five for the tail of k_hat
     trees = {name: _tree(result, draws, seed) for name, result in results.items()}
@@ -148,12 +135,26 @@ def compare(
             rows[name] |= _distance(summaries[name], summaries[reference])
             distances[name] = _transport(summaries[name], summaries[reference], seed)
             rows[name]["latent_wasserstein"] = distances[name]["wasserstein"].get("f", np.nan)
+            if in_other_units(result, results[reference]):
+                rows[name] |= dict.fromkeys(ON_THE_SCALE, np.nan)
     _warn_of_two_kinds(elpd)
     table = Comparison.from_dict(rows, orient="index").rename_axis("result")
     table = Comparison(table)
     table.results = dict(results)
     table.tree = _as_tree(table, summaries, elpd, distances, reference)
     return table
+
+
+def _nearest_to_the_truth(results: Mapping[str, Result]) -> str | None:
+    if len(results) < 2:
+        return None
+    for name, result in results.items():
+        if isinstance(result, OrdinalFit) and result.engine == "exact":
+            return name
+    for name, result in results.items():
+        if isinstance(result, xr.DataTree) and _convergence(result).get("converged"):
+            return name
+    return None
 
 
 def _warn_of_two_kinds(elpd: Mapping[str, LeaveOneOut]) -> None:

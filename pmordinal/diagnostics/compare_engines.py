@@ -1,6 +1,7 @@
 """`compare_engines`: fits several engines to the same data and compares them in one call."""
 
 from collections.abc import Sequence
+from time import perf_counter
 
 import pymc as pm
 import xarray as xr
@@ -10,17 +11,19 @@ from pmordinal.diagnostics.compare import Comparison, Result, compare
 from pmordinal.engines import Engine, Exact, get_engine
 from pmordinal.inference.fit import fit
 from pmordinal.inference.progress import progress_bar
+from pmordinal.links import get_link
 from pmordinal.model.factories import gp_model
 from pmordinal.results.fit import OrdinalFit
 
+FEASIBLE = 500  # rows up to which exact draws take seconds
 BEST = ("ep", "laplace")  # the reference uses the hyperparameters of the first of these
 
 
 def compare_engines(
     X,
     y,
-    engines: Sequence[str | Engine] = ("laplace", "ep", "plsor"),
-    reference: str | Engine | None = "exact",
+    engines: str | Engine | Sequence[str | Engine] = ("laplace", "ep", "plsor"),
+    reference: str | Engine | None = "auto",
     *,
     hyper: str = "own",
     test: tuple | None = None,
@@ -28,6 +31,7 @@ def compare_engines(
     draws: int = 1000,
     seed: int | None = 0,
     progressbar: bool = True,
+    random_seed: int | None = None,
     **options,
 ) -> Comparison:
     """Fit engines to the same data and compare them with each other and with a reference.
@@ -36,10 +40,11 @@ def compare_engines(
     ----------
     X, y
         As for `gp_model`.
-    engines : sequence of str or Engine
+    engines : str, Engine, or a sequence of them
         Engines to fit.
     reference : str or Engine, optional
-        The result that distances are measured from: ``"exact"``, the exact posterior at the hyperparameters of the
+        The result that distances are measured from: ``"auto"``, which is ``"exact"`` for the probit link and
+        at most 500 rows, and none otherwise; ``"exact"``, the exact posterior at the hyperparameters of the
         best approximation (EP, if it is among the engines), with Monte-Carlo errors; ``"nuts"``, a
         sample of latent function and hyperparameters together, which takes minutes; or one of `engines`.
     hyper : {"own", "shared"}
@@ -52,7 +57,7 @@ def compare_engines(
         Starting points of each fit.
     draws : int
         Draws of each result that distributions are compared by.
-    seed : int, optional
+    seed, random_seed : int, optional
     progressbar : bool
     **options
         For `gp_model`: ``cov_func``, ``ard``, ``link``, ``categories``, …
@@ -73,10 +78,14 @@ def compare_engines(
     >>> bool(table.loc["ep", "tv_max"] < 0.02)
     True
     """
+    seed = checks.one_seed(seed, random_seed)
     checks.one_of("hyper", hyper, ("own", "shared"))
-    chosen = {engine.name: engine for engine in map(get_engine, engines)}
+    several = [engines] if isinstance(engines, str | Engine) else engines
+    chosen = {engine.name: engine for engine in map(get_engine, several)}
     if not chosen:
         raise ValueError("engines is empty: name at least one, such as 'ep'")
+    if reference == "auto":
+        reference = "exact" if _exact_is_feasible(X, chosen, options) else None
     wanted: str | Engine | None = reference
     if reference == "exact":
         wanted = Exact(resample=True)  # resamples weighted draws where exact ones are rare
@@ -113,6 +122,17 @@ def compare_engines(
     return compare(results, goal, test=test, draws=draws, seed=seed)
 
 
+def _exact_is_feasible(X, chosen: dict[str, Engine], options: dict) -> bool:
+    in_units = any(not engine.in_label_units for engine in chosen.values())
+    needs_more = options.get("weights") is not None
+    return (
+        in_units
+        and not needs_more
+        and get_link(options.get("link", "probit")).is_normal
+        and len(X) <= FEASIBLE
+    )
+
+
 def _at(X, y, engine: Engine, best: OrdinalFit, options: dict) -> OrdinalFit:
     """Return the engine's posterior at the hyperparameters of another fit."""
     model = gp_model(X, y, engine=engine, **options)
@@ -126,7 +146,10 @@ def _nuts(X, y, test, seed, options: dict) -> xr.DataTree:
     from pmordinal.model.latent.factory import latent_model
 
     model = latent_model(X, y, **options)
+    began = perf_counter()
     tree = pm.sample(model=model, random_seed=seed, progressbar=False)
-    return sample_posterior(
-        model, tree, None if test is None else test[0], seed=seed, progressbar=False
-    )
+    seconds = perf_counter() - began
+    rows = None if test is None else test[0]
+    tree = sample_posterior(model, tree, rows, seed=seed, progressbar=False)
+    tree["posterior"].attrs["sampling_time"] = seconds
+    return tree

@@ -39,6 +39,7 @@ def prior_categories(
     *,
     ci_prob: float | None = None,
     seed: int | None = None,
+    random_seed: int | None = None,
 ) -> pd.DataFrame:
     """Return the class shares that the priors of a model imply, and those observed.
 
@@ -53,7 +54,7 @@ def prior_categories(
         From the priors, if `source` is a model.
     ci_prob : float, optional
         Probability of the intervals; default is ArviZ's ``rcParams["stats.ci_prob"]``.
-    seed : int, optional
+    seed, random_seed : int, optional
 
     Returns
     -------
@@ -67,6 +68,7 @@ def prior_categories(
     >>> prior_categories(model, draws=50, seed=1)["observed"].tolist()
     [0.5, 0.25, 0.25]
     """
+    seed = checks.one_seed(seed, random_seed)
     tails = interval_tails(ci_prob)
     tree = prior_draws(source, draws, seed)
     y = variable(tree, "prior_predictive", "y").stack(sample=SAMPLE).transpose("sample", ...)
@@ -114,6 +116,7 @@ def predictive_bars(
     draws: int = 1000,
     ci_prob: float | None = None,
     seed: int | None = None,
+    random_seed: int | None = None,
 ) -> pd.DataFrame:
     """Return observed class counts beside those of replicated data, group by group.
 
@@ -128,7 +131,7 @@ def predictive_bars(
         Replications, if `source` is a fit.
     ci_prob : float, optional
         Probability of the intervals; default is ArviZ's ``rcParams["stats.ci_prob"]``.
-    seed : int, optional
+    seed, random_seed : int, optional
 
     Returns
     -------
@@ -144,6 +147,7 @@ def predictive_bars(
     >>> bars.groupby("group", observed=True)["observed"].sum().tolist()
     [36, 36]
     """
+    seed = checks.one_seed(seed, random_seed)
     tails = interval_tails(ci_prob)
     tree = source.to_datatree(draws, seed=seed) if isinstance(source, OrdinalFit) else source
     observed = variable(tree, "observed_data", "y").values
@@ -183,6 +187,7 @@ def calibration(
     replicates: int = 300,
     ci_prob: float | None = None,
     seed: int | None = None,
+    random_seed: int | None = None,
 ) -> pd.DataFrame:
     """Return predicted against observed frequencies of Y ≤ k, threshold by threshold.
 
@@ -202,7 +207,7 @@ def calibration(
         Draws of all labels, for the band.
     ci_prob : float, optional
         Pointwise probability of the band; default is ArviZ's ``rcParams["stats.ci_prob"]``.
-    seed : int, optional
+    seed, random_seed : int, optional
 
     Returns
     -------
@@ -216,6 +221,7 @@ def calibration(
     >>> calibration(probs, [1, 2, 2], seed=0)[["predicted", "observed"]].values.tolist()
     [[0.3, 0.0], [0.8, 0.0], [0.9, 1.0]]
     """
+    seed = checks.one_seed(seed, random_seed)
     tails = interval_tails(ci_prob)
     replicates = checks.integer("replicates", replicates, minimum=2)
     p = predictions(source, y, leave_one_out)
@@ -244,6 +250,7 @@ def surrogate_residuals(
     leave_one_out: bool = True,
     replicates: int = 1,
     seed: int | None = None,
+    random_seed: int | None = None,
 ) -> pd.DataFrame:
     """Return continuous residuals of ordinal labels, distributed as the link's noise if the model is right.
 
@@ -261,7 +268,7 @@ def surrogate_residuals(
         Predict each row without its own label. False makes the residuals too small.
     replicates : int
         Sets of residuals.
-    seed : int, optional
+    seed, random_seed : int, optional
 
     Returns
     -------
@@ -276,6 +283,7 @@ def surrogate_residuals(
     >>> bool(table.loc[1, "residual"] > 0)
     True
     """
+    seed = checks.one_seed(seed, random_seed)
     p = predictions(source, y, leave_one_out)
     noise = get_link(link if link is not None else p.link)
     replicates = checks.integer("replicates", replicates, minimum=1)

@@ -132,6 +132,7 @@ def compare_scores(
     resamples: int = 2000,
     level: float = 0.95,
     seed=0,
+    random_seed: int | None = None,
 ) -> pd.DataFrame:
     """Return the scores of several predictions of the same rows, with bootstrap errors of their differences.
 
@@ -149,7 +150,7 @@ def compare_scores(
     resamples : int
     level : float
         Probability of the intervals.
-    seed : int or Generator, optional
+    seed, random_seed : int or Generator, optional
 
     Returns
     -------
@@ -164,6 +165,7 @@ def compare_scores(
     >>> round(table.loc[("sharp", "nlp"), "difference"].item(), 3)
     -0.465
     """
+    seed = checks.one_seed(seed, random_seed)
     resamples = checks.integer("resamples", resamples, minimum=2)
     if not 0.0 < checks.positive("level", level) < 1.0:
         raise ValueError(f"level: must be between 0 and 1, got {level}")

@@ -24,6 +24,7 @@ def conformal(
     score: str = "window",
     by_class: bool = False,
     seed: int | np.random.Generator | None = None,
+    random_seed: int | None = None,
     **options: Any,
 ) -> Conformal:
     """Return a fit that predicts sets of classes which hold the truth as often as you ask for.
@@ -44,7 +45,7 @@ def conformal(
         neighbour. ``"rps"``: the median class and others in the order of their ranked probability scores.
     by_class : bool
         Whether the coverage is to hold for the rows of each class, rather than for all together. Sets are larger then.
-    seed : int or Generator, optional
+    seed, random_seed : int or Generator, optional
         For the choice of the held-out rows, and for the scattered starts of the fit.
     **options
         For `fit`: ``starts``, ``progressbar``, ….
@@ -69,6 +70,7 @@ def conformal(
     >>> list(sets), sets.attrs["n_calibration"]
     (['lower', 'upper', 'size', 'included'], 18)
     """
+    seed = checks.one_seed(seed, random_seed)
     how = {"score": score, "by_class": by_class}
     if isinstance(source, OrdinalFit):
         if options or seed is not None:

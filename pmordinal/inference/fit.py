@@ -28,6 +28,7 @@ def fit(
     proportions=None,
     weights: Sequence[float] | None = None,
     max_rounds: int | None = None,
+    random_seed: int | None = None,
 ) -> OrdinalFit:
     """Return the fit of an ordinal Gaussian process at its best hyperparameters.
 
@@ -49,7 +50,7 @@ def fit(
         maximum a posteriori. False leaves the priors out: evidence maximisation.
     start : dict, optional
         Values to start from, by variable name, in the variables' own units.
-    seed : int or Generator, optional
+    seed, random_seed : int or Generator, optional
         For the scattered starts.
     max_evaluations : int
         Evaluations of the objective, for each start.
@@ -85,6 +86,7 @@ def fit(
     >>> result.predict([[0.0], [3.0]], kind="class")
     array([1, 3])
     """
+    seed = checks.one_seed(seed, random_seed)
     checks.one_of("hyper", hyper, ("point", "integrate", *METHODS))
     if hyper != "point" and (semisupervised or not optimize):
         raise ValueError(

@@ -25,6 +25,7 @@ def sample(
     thin: int = 1,
     seed: int | None = None,
     progressbar: bool = True,
+    random_seed: int | None = None,
     **options: Any,
 ) -> xr.DataTree:
     """Return draws of hyperparameters, latent function, labels and log likelihoods.
@@ -42,7 +43,7 @@ def sample(
         New rows to predict.
     thin : int
         The latent function is drawn for every `thin`-th draw, and these alone are returned.
-    seed : int, optional
+    seed, random_seed : int, optional
     progressbar : bool
     **options
         For ``pm.sample``, in place of these settings: ``tune=``, ``chains=``, ``cores=`` and so on.
@@ -62,8 +63,9 @@ def sample(
     >>> tree["posterior"]["f"].shape
     (1, 20, 8)
     """
+    seed = checks.one_seed(seed, random_seed)
     draws = checks.integer("draws", draws, minimum=1)
-    taken = [name for name in ("model", "random_seed", "return_inferencedata") if name in options]
+    taken = [name for name in ("model", "return_inferencedata") if name in options]
     if taken:
         raise TypeError(f"sample does not take {taken[0]!r}: it has model and seed of its own")
     settings = {} if is_latent(check_model(model)) else SETTINGS

@@ -52,6 +52,7 @@ def sample_exact(
     proposals: int = 100,
     seed: int | np.random.Generator | None = None,
     progressbar: bool = True,
+    random_seed: int | None = None,
 ) -> xr.DataTree:
     """Return draws from the exact posterior of hyperparameters and latent function; probit link only.
 
@@ -64,7 +65,7 @@ def sample_exact(
     proposals : int
         Draws of the latent function in each estimate of the evidence. The posterior is exact for any number; with fewer
         the chain sticks more, with more a step costs more.
-    seed : int or Generator, optional
+    seed, random_seed : int or Generator, optional
     progressbar : bool
         Show the progress.
 
@@ -84,6 +85,7 @@ def sample_exact(
     >>> tree["posterior"]["f"].shape
     (1, 20, 8)
     """
+    seed = checks.one_seed(seed, random_seed)
     draws = checks.integer("draws", draws, minimum=1)
     tune = checks.integer("tune", tune, minimum=0)
     chains = checks.integer("chains", chains, minimum=1)

@@ -45,6 +45,7 @@ def sample_posterior(
     thin: int = 1,
     seed: int | np.random.Generator | None = None,
     progressbar: bool = True,
+    random_seed: int | None = None,
 ) -> xr.DataTree:
     """Return draws of the latent function, of labels and of log likelihoods for sampled hyperparameters.
 
@@ -59,7 +60,7 @@ def sample_posterior(
         New rows to predict, in the units of the training table.
     thin : int
         Use every `thin`-th draw of each chain. The result holds draws × n numbers three times over.
-    seed : int or Generator, optional
+    seed, random_seed : int or Generator, optional
     progressbar : bool
 
     Returns
@@ -82,6 +83,7 @@ def sample_posterior(
     >>> tree["posterior"]["f"].shape, tree["predictions"]["y"].shape
     ((1, 3, 8), (1, 3, 1))
     """
+    seed = checks.one_seed(seed, random_seed)
     thin = checks.integer("thin", thin, minimum=1)
     rng = checks.generator("seed", seed)
     if is_latent(check_model(model)):

@@ -9,6 +9,7 @@ from rich.progress import track
 
 from pmordinal import checks
 from pmordinal.data import features as feature_table
+from pmordinal.data import target
 from pmordinal.engines import Engine
 from pmordinal.errors import ConvergenceWarning, warn
 from pmordinal.gram import LinearARD
@@ -70,6 +71,7 @@ def select_features(
     if not 0 < checks.positive("keep", keep) < 1:
         raise ValueError(f"keep must be between 0 and 1, got {keep}")
     smallest = checks.integer("smallest", smallest, minimum=1)
+    X, y = target.split(X, y)
     table, Z = feature_table.learn(X, standardize=True)
     frame = pd.DataFrame(Z, columns=list(table.names))
     options = {"engine": engine, "link": link, "categories": categories}

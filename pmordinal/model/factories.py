@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from pmordinal import checks
-from pmordinal.data import by_row
+from pmordinal.data import by_row, target
 from pmordinal.data import design as design_of
 from pmordinal.data.design import Design
 from pmordinal.data.terms import Term
@@ -54,9 +54,9 @@ def gp_model(
     X : DataFrame or array_like, shape (n, d)
         Attributes; categorical columns become one column a level. A Dask DataFrame or array stays where
         it is, if the engine is ``"inducing"``.
-    y : array_like, shape (n,)
-        Labels: ordered categorical, integers, or strings with `categories`. Missing labels are
-        marginalised. A Dask series or array where `X` is one of Dask.
+    y : array_like, shape (n,), or str
+        Labels: ordered categorical, integers, or strings with `categories`; or the column of `X` that has
+        them. Missing labels are marginalised. A Dask series or array where `X` is one of Dask.
     cov_func : str, pm.gp.cov covariance, or a class of them, optional
         Covariance of the latent function. By name: ``"expquad"``, the papers' and the default,
         ``"matern12"``, ``"matern32"``, ``"matern52"``; or a sum of terms, ``"recommended"`` (a linear, a
@@ -126,6 +126,7 @@ def gp_model(
     >>> [v.name for v in model.free_RVs]
     ['lengthscale', 'noise', 'thresholds']
     """
+    X, y = target.split(X, y)
     engine = reading.named(engine, X, y, objective)
     own = {"ard": ard, "lengthscale": lengthscale, "amplitude": amplitude, "noise": noise}
     cov_func = named(cov_func, **own)
@@ -241,6 +242,7 @@ def linear_model(
     >>> [v.name for v in model.free_RVs]
     ['coefficients', 'thresholds']
     """
+    X, y = target.split(X, y)
     X, every = by_row.read(X, thresholds_by, noise_by, weights)
     design = design_of.read(X, y, categories, standardize=standardize, by_row=every)
     model = pm.modelcontext(None) if pm.Model.get_context(error_if_none=False) else pm.Model()

@@ -34,6 +34,7 @@ from pmordinal.model.latent.process_ops import Process
 from pmordinal.model.marginal import MarginalOrdinal
 from pmordinal.model.sums import added
 from pmordinal.model.terms import Builder
+from pmordinal.registry import guess
 
 NA = ("refuse", "drop")
 SAMPLING = ("marginal", "full")
@@ -208,7 +209,9 @@ def _read(formula: str, data) -> tuple[Formula, pd.DataFrame]:
     names = [str(name) for name in table.columns]
     lost = [name for name in (written.outcome, *written.variables) if name not in names]
     if lost:
-        raise ValueError(f"formula: data has no column {show(lost)}; it has {show(names, 12)}")
+        raise ValueError(
+            f"formula: data has no column {show(lost)}; it has {show(names, 12)}{guess(lost[0], names)}"
+        )
     table = table.set_axis(names, axis=1)
     if written.outcome in written.variables:
         raise ValueError(f"formula: the outcome {written.outcome!r} cannot be a predictor too")

@@ -9,24 +9,26 @@ from matplotlib import pyplot as plt
 
 from pmordinal import checks
 from pmordinal.data.lettering import caption
-from pmordinal.plots.base import FAINT, INK, WIDTH, tidy
+from pmordinal.plots.base import ACCENT, FAINT, INK, WIDTH, tidy
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel of the figure: a column of the table, its title, the column of its standard error, its scale."""
+    """A panel of the figure: a column of the table, its title, its standard error, its scale, a line not to cross."""
 
     column: str
     title: str
     error: str | None = None
     log: bool = False
+    line: float | None = None
 
 
 PANELS = (
-    Panel("elpd_loo", "leave-one-out log score", error="se"),
-    Panel("tv_max", "largest total variation\nof class probabilities"),
-    Panel("latent_mean", "largest distance of latent\nmeans, in standard deviations"),
-    Panel("seconds", "seconds", log=True),
+    Panel("elpd_loo", "leave-one-out log score\n(± standard error)", error="se"),
+    Panel("tv_max", "largest change of a\nclass probability"),
+    Panel("latent_mean", "largest shift of the latent\nfunction, in its sd"),
+    Panel("k_hat", "Pareto k-hat of the draws\n(good below 0.7)", line=0.7),
+    Panel("seconds", "time in seconds", log=True),
 )
 
 
@@ -35,15 +37,18 @@ def plot_engines(
     columns: Sequence[str] | None = None,
     figsize: tuple[float, float] | None = None,
 ) -> np.ndarray:
-    """Draw the table of `pmordinal.compare`: scores, distances and time of each result.
+    """Draw the table of `pmordinal.compare`: scores, distances, k-hat and time of each result.
+
+    A hollow point is a result to distrust: it did not converge, or its k-hat is above 0.7. The reference has no
+    distance from itself, and a dash stands where a number does not compare or does not exist.
 
     Parameters
     ----------
     table : DataFrame
         One row for each result.
     columns : sequence of str, optional
-        Columns to draw, a panel each; default is the leave-one-out score, the time and, where the table
-        has a reference, the distances from it.
+        Columns to draw, a panel each; default is the leave-one-out score, k-hat, the time and, where the
+        table has a reference, the distances from it.
     figsize : tuple of float, optional
 
     Returns
@@ -56,13 +61,16 @@ def plot_engines(
     known = {panel.column: panel for panel in PANELS}
     for name in columns or ():
         checks.one_of("columns", name, [str(column) for column in table.columns])
-    names = [name for name in known if name in table] if columns is None else list(columns)
+    usual = [name for name in known if name in table]
+    known_there = [name for name in usual if table[name].notna().any()]
+    names = known_there or usual if columns is None else list(columns)
     if not names:
         raise ValueError(f"table: it has none of {list(known)}: pass what pmo.compare returned")
     panels = [
         known.get(name, Panel(name, caption(name.replace("_", " "), WIDTH))) for name in names
     ]
     y = np.arange(len(table))[::-1]
+    trusted = _trusted(table)
     _, axes = plt.subplots(
         1,
         len(panels),
@@ -76,7 +84,20 @@ def plot_engines(
         if panel.error in table:
             error = table[panel.error].to_numpy(dtype=float)
             ax.hlines(y, values - error, values + error, color=INK, lw=1.5)
-        ax.plot(values, y, "o", color=INK, ms=6)
+        for sound, fill in ((trusted, INK), (~trusted, "white")):
+            ax.plot(values[sound], y[sound], "o", color=INK, mfc=fill, ms=6)
+        for missing in y[~np.isfinite(values)]:
+            ax.text(
+                0.5,
+                missing,
+                "–",
+                transform=ax.get_yaxis_transform(),
+                ha="center",
+                va="center",
+                backgroundcolor="white",
+            )
+        if panel.line is not None and np.nanmax(values, initial=0.0) > 0.6 * panel.line:
+            ax.axvline(panel.line, color=ACCENT, lw=1.0, ls="--")
         ax.set_title(panel.title, fontsize="medium")
         known_values = values[np.isfinite(values)]
         if panel.log and known_values.size and known_values.max() > 10 * known_values.min() > 0:
@@ -86,3 +107,13 @@ def plot_engines(
     axes[0, 0].set_yticks(y, [caption(name, WIDTH) for name in table.index])
     axes[0, 0].set_ylim(-0.6, len(table) - 0.4)
     return axes[0]
+
+
+def _trusted(table: pd.DataFrame) -> np.ndarray:
+    """Return which results neither failed to converge nor have draws of a k-hat above 0.7."""
+    trusted = np.ones(len(table), dtype=bool)
+    if "converged" in table:
+        trusted &= table["converged"].to_numpy(dtype=bool)
+    if "k_hat" in table:
+        trusted &= ~(table["k_hat"].to_numpy(dtype=float) > 0.7)
+    return trusted

@@ -32,6 +32,7 @@ def plot_prior(
     draws: int = 500,
     ci_prob: float | None = None,
     seed: int | None = None,
+    random_seed: int | None = None,
 ) -> Any:
     """Draw the class shares of data sets drawn from the priors, and the priors of the hyperparameters.
 
@@ -49,7 +50,7 @@ def plot_prior(
         Which hyperparameters get a panel: all, some, or none; default is all if there is a `fit`, else none.
     fit : OrdinalFit, optional
         The fit of the model, whose values are marked.
-    draws, ci_prob, seed
+    draws, ci_prob, seed, random_seed
         See `prior_categories`.
 
     Returns
@@ -65,6 +66,7 @@ def plot_prior(
     >>> [ax.get_title(loc="left") for ax in axes]
     ['Class shares under the prior', '1|judge_sd', 'thresholds']
     """
+    seed = checks.one_seed(seed, random_seed)
     point = {} if fit is None else a_fit(fit).point
     tree = prior_draws(source, draws, seed)
     if parameters is None:

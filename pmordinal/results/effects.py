@@ -62,6 +62,7 @@ def effects(
     draws: int = 500,
     ci_prob: float | None = None,
     seed: int | np.random.Generator | None = 0,
+    random_seed: int | None = None,
 ) -> pd.DataFrame:
     """Return average predictions along one attribute, or over the combinations of several.
 
@@ -92,7 +93,7 @@ def effects(
         Draws of the latent function for the intervals.
     ci_prob : float, optional
         Probability of the intervals; default is ArviZ's ``rcParams["stats.ci_prob"]``.
-    seed : int or Generator, optional
+    seed, random_seed : int or Generator, optional
         For the draws.
 
     Returns
@@ -109,6 +110,7 @@ def effects(
     >>> effects(fit, "temperature", "rank").round(1)[["temperature", "mean"]].values.tolist()
     [['cold', 1.4], ['warm', 2.5]]
     """
+    seed = checks.one_seed(seed, random_seed)
     names, kinds = checks.names("feature", feature), checks.names("kind", kind)
     for each in kinds:
         checks.one_of("kind", each, KINDS)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pmordinal.checks import one_of
+from pmordinal.checks import one_of, one_seed
 from pmordinal.data.by_row import ByRow
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels
@@ -21,8 +21,8 @@ from pmordinal.likelihood import OrdinalLikelihood, Rows
 from pmordinal.posterior import Posterior
 from pmordinal.posterior.mixture import mixed
 from pmordinal.results.decisions import KINDS, present
+from pmordinal.results.fit_summary import Shown
 from pmordinal.results.status import FitStatus
-from pmordinal.results.summary import text_of
 
 if TYPE_CHECKING:
     from pmordinal.results.curvature import Surface
@@ -36,8 +36,8 @@ TERMS = 32  # entries counted for each class of a new row: log probability and d
 type LikelihoodOf = Callable[["OrdinalFit"], OrdinalLikelihood]
 
 
-@dataclass(frozen=True, eq=False)
-class OrdinalFit:
+@dataclass(frozen=True, eq=False, repr=False)
+class OrdinalFit(Shown):
     """Point estimate of the hyperparameters, with the posterior of the latent function there.
 
     Attributes
@@ -314,7 +314,9 @@ class OrdinalFit:
 
         return variance_shares(self)
 
-    def to_datatree(self, draws: int = 1000, hyper: str | None = None, seed=None) -> xr.DataTree:
+    def to_datatree(
+        self, draws: int = 1000, hyper: str | None = None, seed=None, random_seed=None
+    ) -> xr.DataTree:
         """Return draws from the posterior as an ArviZ ``DataTree``.
 
         Parameters
@@ -325,7 +327,7 @@ class OrdinalFit:
             are drawn from a Gaussian with the curvature of the objective there, on the unconstrained
             scale, and the engine runs once for each draw. ``"psis"``, ``"ccd"``: they are those of
             `integrate`, which is the default of an integrated fit, as often as their weights say.
-        seed : int or Generator, optional
+        seed, random_seed : int or Generator, optional
 
         Returns
         -------
@@ -342,9 +344,11 @@ class OrdinalFit:
         """
         from pmordinal.results.datatree import to_datatree
 
-        return to_datatree(self, draws, hyper, seed)
+        return to_datatree(self, draws, hyper, one_seed(seed, random_seed))
 
-    def integrate(self, method: str = "psis", *, draws: int = 256, seed=None) -> "OrdinalFit":
+    def integrate(
+        self, method: str = "psis", *, draws: int = 256, seed=None, random_seed=None
+    ) -> "OrdinalFit":
         """Return the fit with its hyperparameters integrated out, in place of their point estimate.
 
         Predictions, effects, terms, coefficients and leave-one-out scores of the result carry the
@@ -357,12 +361,12 @@ class OrdinalFit:
             ``"ccd"``: a central composite design, with fewer runs of the engine.
         draws : int
             Of ``"psis"``; 256, 512 and the like are spread most evenly.
-        seed : int or Generator, optional
+        seed, random_seed : int or Generator, optional
             Of ``"psis"``.
         """
         from pmordinal.results.integrate import integrate
 
-        return integrate(self, method, draws=draws, seed=seed)
+        return integrate(self, method, draws=draws, seed=one_seed(seed, random_seed))
 
     def hyperparameters(self, ci_prob: float | None = None) -> pd.DataFrame:
         """Return ``mean``, ``sd``, ``lower`` and ``upper`` of each hyperparameter of an integrated fit."""
@@ -383,10 +387,6 @@ class OrdinalFit:
     def __getstate__(self) -> dict[str, Any]:
         """Leave the model out of pickles, since not every prior can be pickled."""
         return {**self.__dict__, "optimum": None}
-
-    def __repr__(self) -> str:
-        """Return a readable table of the fit."""
-        return text_of(self)
 
 
 def a_fit(source: Any) -> OrdinalFit:

@@ -1,7 +1,7 @@
 """What an integrated fit has besides a point estimate: hyperparameters with weights, and the posterior at each."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -263,14 +263,20 @@ def hyperparameters(fit: "OrdinalFit", ci_prob: float | None = None) -> pd.DataF
         raise ValueError(
             "hyperparameters of a point estimate have no distribution: see fit.point, or take fit.integrate()"
         )
-    tails = interval_tails(ci_prob)
-    w = fit.integral.draw_weights
+    integral = fit.integral
+    return described(fit, integral.draws, integral.draw_weights, interval_tails(ci_prob))
+
+
+def described(
+    fit: "OrdinalFit", draws: Mapping[str, np.ndarray], w: np.ndarray, tails: Any
+) -> pd.DataFrame:
+    """Return ``mean``, ``sd`` and the quantiles ``lower`` and ``upper`` of weighted draws, a row for each entry."""
     known = {"feature": fit.features.names, "threshold": fit.labels.threshold_names}
     rows: dict[str, dict[str, float]] = {}
-    for name, draws in fit.integral.draws.items():
+    for name, values in draws.items():
         dims = fit.dims.get(name, ())
-        for index in np.ndindex(draws.shape[1:]):
-            x = draws[(slice(None), *index)]
+        for index in np.ndindex(values.shape[1:]):
+            x = values[(slice(None), *index)]
             mean = float(w @ x)
             low, high = np.quantile(x, tails, weights=w, method="inverted_cdf")
             said = [

@@ -17,7 +17,8 @@ from pytensor.compile.mode import Mode
 import pmordinal as pmo
 
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(?:python|\{code-cell\} python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+MADE = {"_build", "generated", "gallery"}  # by `make docs`
 # What would take minutes or a cluster is made smaller.
 SHORTER = {
     'backend="dask"': 'backend="threading"',
@@ -29,7 +30,7 @@ FAST = ("README.md", "docs/index.md", "docs/engines.md")
 def pages():
     """Return every page that has code."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    found = [p for p in found if "_build" not in p.parts and BLOCK.search(p.read_text())]
+    found = [p for p in found if not MADE & {*p.parts} and BLOCK.search(p.read_text())]
     names = [str(p.relative_to(ROOT)) for p in found]
     return [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in names]
 

@@ -43,5 +43,5 @@ def test_a_spread_error_is_said(tree):
 
 def test_options_of_its_own_are_refused():
     model = pmo.gp_model([0.0, 1.0, 2.0, 3.0], [0, 0, 1, 1])
-    with pytest.raises(TypeError, match="does not take 'random_seed'"):
-        pmo.sample(model, random_seed=3)
+    with pytest.raises(TypeError, match="does not take 'return_inferencedata'"):
+        pmo.sample(model, return_inferencedata=True)

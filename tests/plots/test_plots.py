@@ -260,15 +260,20 @@ def test_engines():
         columns | {"seconds": [0.1, 30.0], "k_hat": [0.2, np.nan]}, index=["ep", "nuts"]
     )
     axes = plots.plot_engines(data)
-    assert len(axes) == 2  # without a reference there are no distances
+    assert len(axes) == 3  # without a reference there are no distances
+    assert [t.get_text() for t in axes[1].texts] == ["–"]  # NUTS has no k-hat
     np.testing.assert_allclose(axes[0].lines[0].get_xdata(), data["elpd_loo"])
     ends = [[s[0][0], s[1][0]] for s in axes[0].collections[0].get_segments()]
     np.testing.assert_allclose(ends, [[-83, -77], [-86, -78]])
     assert [t.get_text() for t in axes[0].get_yticklabels()] == ["ep", "nuts"]
     assert axes[0].lines[0].get_ydata().tolist() == [1, 0]  # the first on top
-    assert axes[1].get_xscale() == "log"
+    assert axes[2].get_xscale() == "log"
+    distrusted = plots.plot_engines(data.assign(k_hat=[9.0, np.nan]))[1]
+    filled = [line.get_markerfacecolor() for line in distrusted.lines[:2]]
+    assert filled == ["0.1", "white"] and distrusted.lines[1].get_xdata().tolist() == [9.0]
+    assert distrusted.lines[2].get_xdata()[0] == 0.7
     axes = plots.plot_engines(data, ["k_hat"])
-    assert axes[0].get_title() == "k hat"
+    assert axes[0].get_title().startswith("Pareto k-hat")
     with pytest.raises(ValueError, match="columns must be one of"):
         plots.plot_engines(data, ["khat"])
     with pytest.raises(ValueError, match=r"pmo\.compare"):
@@ -279,7 +284,7 @@ def test_engines_from_compare(fit):
     table = pmo.compare({"ep": fit, "again": fit}, reference="ep")
     axes = plots.plot_engines(table)
     titles = [ax.get_title() for ax in axes]
-    assert len(titles) >= 4 and any("total variation" in t for t in titles)
+    assert len(titles) >= 4 and any("change of a" in t for t in titles)
 
 
 def test_annealing(fit):

@@ -14,7 +14,7 @@ from pymc.gp.hsgp_approx import approx_hsgp_hyperparams
 from scipy.stats import norm
 
 from pmordinal import checks
-from pmordinal.data import by_row
+from pmordinal.data import by_row, target
 from pmordinal.data import design as design_of
 from pmordinal.data.labels import Labels
 from pmordinal.gram import check_columns, lower
@@ -112,6 +112,7 @@ def latent_model(
         )
     if standardize is None:
         standardize = not models.is_own(cov_func)
+    X, y = target.split(X, y)
     X, every = by_row.read(X, thresholds_by, noise_by, weights)
     design = design_of.read(X, y, categories, standardize=standardize, by_row=every)
     features, labels = design.features, design.labels

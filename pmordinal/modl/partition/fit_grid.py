@@ -29,6 +29,7 @@ def fit_grid(
     categorical: bool | None = None,
     x_name: str | None = None,
     y_name: str | None = None,
+    random_seed: int | None = None,
 ) -> Grid:
     """Return the Bayes-optimal grid found for a predictor and a target.
 
@@ -42,7 +43,7 @@ def fit_grid(
         with a warning.
     starts : int, default 10
         Starts of the search: a two-sided greedy merge and random target partitions.
-    seed : int, Generator, SeedSequence or None, default 0
+    seed, random_seed : int, Generator, SeedSequence or None, default 0
         Seed of the random starts.
     categorical : bool, optional
         Whether to group `x` as labels; found from its type by default.
@@ -65,6 +66,7 @@ def fit_grid(
     >>> fit_grid(rng.uniform(size=200), x).is_null
     True
     """
+    seed = checks.one_seed(seed, random_seed)
     starts = checks.integer("starts", starts, minimum=1)
     rng = checks.generator("seed", seed)
     x_series, y_series = as_series(x, "x"), as_series(y, "y")

@@ -153,7 +153,7 @@ class Grid:
         Returns
         -------
         ndarray, shape (I, J)
-            p_ij N / N_.j; 1 everywhere means no information.
+            ``p_ij N / N_.j``; 1 everywhere means no information.
         """
         return self.probabilities(smoothing) * (self.n / self.counts.sum(axis=0))  # [HB2007, eq. 4]
 

@@ -141,6 +141,7 @@ def sample_grids(
     pointwise: bool = True,
     n_jobs: int | None = -1,
     progressbar: bool = True,
+    random_seed: int | None = None,
 ) -> "xr.DataTree":
     """Return draws from the posterior over grids, p(M | data) ∝ exp(−c(M)).
 
@@ -152,7 +153,7 @@ def sample_grids(
         Number of draws kept. Every other chain of a numeric predictor starts at the null model.
     tune, thin : int, default 20000 and 50
         Steps before the first draw, and for each draw.
-    seed : int or None, default 0
+    seed, random_seed : int or None, default 0
         Seed.
     categorical : bool, optional
         Whether to group `x` as labels; found from its type by default.
@@ -180,6 +181,7 @@ def sample_grids(
     >>> tree.posterior["I"].median().item()
     2.0
     """
+    seed = checks.one_seed(seed, random_seed)
     draws = checks.integer("draws", draws, minimum=1)
     chains = checks.integer("chains", chains, minimum=1)
     thin = checks.integer("thin", thin, minimum=1)

@@ -50,6 +50,7 @@ def fit_grids(
     seed: int | None = 0,
     n_jobs: int | None = -1,
     progressbar: bool = True,
+    random_seed: int | None = None,
 ) -> dict[str, Grid]:
     """Return the grid of every predictor of a table, by name.
 
@@ -61,7 +62,7 @@ def fit_grids(
         Target; rows where it is missing are left out with a warning.
     starts : int, default 10
         Starts of each search.
-    seed : int or None, default 0
+    seed, random_seed : int or None, default 0
         Seed of the random starts.
     n_jobs : int or None, default -1
         Parallel tasks, as in joblib; wrap the call in ``joblib.parallel_config(backend="dask")``
@@ -83,6 +84,7 @@ def fit_grids(
     >>> grids["a"].I, grids["b"].is_null
     (3, True)
     """
+    seed = checks.one_seed(seed, random_seed)
     columns = as_columns(X)
     values, _ = encode_target(y)
     n = len(next(iter(columns.values())))
@@ -111,6 +113,7 @@ def rank_predictors(
     seed: int | None = 0,
     n_jobs: int | None = -1,
     progressbar: bool = True,
+    random_seed: int | None = None,
 ) -> pd.DataFrame:
     """Return the predictors sorted by how much of the target's ranks they explain.
 
@@ -133,6 +136,7 @@ def rank_predictors(
     >>> ranking.index.tolist(), ranking["I"].tolist()
     (['a', 'b'], [3, 1])
     """
+    seed = checks.one_seed(seed, random_seed)
     grids = fit_grids(X, y, starts=starts, seed=seed, n_jobs=n_jobs, progressbar=progressbar)
     return ranking_table(grids)
 

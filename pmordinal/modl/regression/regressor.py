@@ -338,6 +338,7 @@ class RankRegressor(RegressorMixin, TableEstimator):
         draws: int = 250,
         chains: int = 4,
         seed: int | None = 0,
+        random_seed: int | None = None,
     ) -> "xr.DataTree":
         """Return draws of the cell probabilities, predictions and pointwise log scores.
 
@@ -349,7 +350,7 @@ class RankRegressor(RegressorMixin, TableEstimator):
         draws, chains : int, default 250 and 4
             Number of draws; they are independent. Memory and time grow as draws × rows: for large
             data pass a sample of the rows.
-        seed : int or None, default 0
+        seed, random_seed : int or None, default 0
             Seed of the draws.
 
         Returns
@@ -357,6 +358,7 @@ class RankRegressor(RegressorMixin, TableEstimator):
         xarray.DataTree
             See `pmordinal.modl.regression.regressor_tree.regressor_tree`.
         """
+        seed = checks.one_seed(seed, random_seed)
         from pmordinal.modl.regression.regressor_tree import regressor_tree
 
         check_is_fitted(self)

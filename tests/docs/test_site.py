@@ -1,0 +1,86 @@
+"""The site: its reference is complete, its gallery has every notebook, its citations have an entry; it builds."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pmordinal as pmo
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [p for p in DOCS.rglob("*.md") if not {"_build", "generated", "gallery"} & {*p.parts}]
+
+
+def listed():
+    """Return the names in the tables of the reference."""
+    blocks = re.findall(
+        r"autosummary::\n(?:   :.*\n)+\n((?:   [\w.]+\n)+)", (DOCS / "reference.md").read_text()
+    )
+    return " ".join(blocks).split()
+
+
+def test_the_reference_has_every_public_name():
+    modules = {name: getattr(pmo, name) for name in ("modl", "plots", "sklearn")}
+    names = {name for name in dir(pmo) if name not in {*modules, "datasets", "__version__"}}
+    for module, found in modules.items():
+        names |= {f"{module}.{name}" for name in found.__all__}
+    names |= {"datasets.wine", "gram.Levels", "gram.Anova"}
+    assert len(listed()) == len(set(listed()))
+    assert set(listed()) == names
+
+
+def test_the_gallery_has_every_notebook():
+    page = (DOCS / "notebooks.md").read_text()
+    there = {path.stem for path in (ROOT / "notebooks").glob("*.py")}
+    assert set(re.findall(r"\{thumbnail\} gallery/(\w+)", page)) == there
+    assert set(re.findall(r"^gallery/(\w+)$", page, re.M)) == there
+    readme = (ROOT / "notebooks" / "README.md").read_text()
+    assert set(re.findall(r"\]\((\w+)\.py\)", readme)) == there
+
+
+def test_every_citation_has_an_entry():
+    keys = set(re.findall(r"^@\w+\{(\w+),", (DOCS / "references.bib").read_text(), re.M))
+    texts = [path.read_text() for path in [*PAGES, *(ROOT / "pmordinal").rglob("*.py")]]
+    cited = set(re.findall(r"\[([A-Z][A-Za-z]+(?:19|20)\d\d)[\],]", " ".join(texts)))
+    assert cited
+    assert cited <= keys
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_notebooks_are_written_without_the_names_of_what_they_draw(tmp_path):
+    nbformat = pytest.importorskip("nbformat")
+    pytest.importorskip("jupytext")
+    tool = load(ROOT / "tools" / "notebooks.py")
+    assert tool.quiet("x = 1\nplot_it(x)\n") == "x = 1\nplot_it(x);"
+    assert tool.quiet("table.head()") == "table.head()"
+    paths = tool.write(tmp_path)
+    assert {path.stem for path in paths} == {p.stem for p in (ROOT / "notebooks").glob("*.py")}
+    for path in paths:
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)
+        assert not any(cell.get("outputs") for cell in notebook.cells)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_site_builds_without_its_notebooks(tmp_path):
+    pytest.importorskip("myst_nb")
+    command = [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html"]
+    command += ["-D", "nb_execution_mode=off", str(DOCS), str(tmp_path / "html")]
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "html" / "checking.html").read_text()
+    assert 'href="bibliography.html#cite-lz2018"' in page
+    assert "generated/pmordinal.surrogate_residuals.html" in page
