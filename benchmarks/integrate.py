@@ -37,12 +37,12 @@ def sets():
     few = np.digitize(Z[:, 0] * Z[:, 1] + 0.3 * noise[2, :40], [-0.4, 0.4])
     pair = wine[["temperature", "contact"]]
     return {
-        "wine": lambda: pmo.gp_model(pair, wine["rating"]),
+        "wine": lambda: pmo.gp_model(pair, wine["rating"], "expquad"),
         "wine, terms": lambda: pmo.formula_model("rating ~ temperature + contact", wine),
-        "sine": lambda: pmo.gp_model(x, sine),
-        "sine, logit": lambda: pmo.gp_model(x, sine, link="logit"),
+        "sine": lambda: pmo.gp_model(x, sine, "expquad"),
+        "sine, logit": lambda: pmo.gp_model(x, sine, "expquad", link="logit"),
         "ard": lambda: pmo.gp_model(X, ard, ard=True),
-        "few": lambda: pmo.gp_model(Z, few),
+        "few": lambda: pmo.gp_model(Z, few, "expquad"),
     }
 
 

@@ -149,7 +149,7 @@ def main():
     for engine in arguments.engines:
         model, draws, *rates[engine] = run(
             engine,
-            lambda engine=engine: pmo.gp_model(X, y, engine=engine),
+            lambda engine=engine: pmo.gp_model(X, y, "expquad", engine=engine),
             draws=arguments.draws,
             tune=arguments.tune,
             init="jitter+adapt_full",

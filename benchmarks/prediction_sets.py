@@ -33,7 +33,7 @@ def outcome(included: np.ndarray, truth: np.ndarray) -> dict[str, float]:
 
 def lines(split, truth: np.ndarray, coverage: float, seed: int):
     """Yield the outcome of each method on one partition."""
-    model = pmo.gp_model(split.X, split.y, categories=range(split.n_classes))
+    model = pmo.gp_model(split.X, split.y, "expquad", categories=range(split.n_classes))
     whole = pmo.fit(model, progressbar=False)
     part = pmo.conformal(model, seed=seed, progressbar=False)
     probs = whole.predict(split.Xnew).to_numpy()

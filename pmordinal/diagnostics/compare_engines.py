@@ -12,6 +12,7 @@ from pmordinal.engines import Engine, Exact, get_engine
 from pmordinal.inference.fit import fit
 from pmordinal.inference.progress import progress_bar
 from pmordinal.links import get_link
+from pmordinal.model.covariances import PAPERS
 from pmordinal.model.factories import gp_model
 from pmordinal.results.fit import OrdinalFit
 
@@ -60,7 +61,8 @@ def compare_engines(
     seed, random_seed : int, optional
     progressbar : bool
     **options
-        For `gp_model`: ``cov_func``, ``ard``, ``link``, ``categories``, …
+        For `gp_model`: ``cov_func``, by default ``"expquad"``, which every engine can take, ``ard``, ``link``,
+        ``categories``, …
 
     Returns
     -------
@@ -78,6 +80,7 @@ def compare_engines(
     >>> bool(table.loc["ep", "tv_max"] < 0.02)
     True
     """
+    options = {"cov_func": PAPERS, **options}
     seed = checks.one_seed(seed, random_seed)
     checks.one_of("hyper", hyper, ("own", "shared"))
     several = [engines] if isinstance(engines, str | Engine) else engines

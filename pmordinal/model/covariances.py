@@ -26,7 +26,7 @@ SUMS: dict[str, Callable[[Design, Link], Sum]] = {
     "anova": anova,
     "recommended": recommended,
 }
-PAPERS = "expquad"  # the default
+DEFAULT, PAPERS = "recommended", "expquad"
 
 
 def named(cov_func: Any, **parameters: Any) -> Any:
@@ -35,19 +35,19 @@ def named(cov_func: Any, **parameters: Any) -> Any:
     Parameters
     ----------
     cov_func : str, covariance, class of them or None
-        None is the papers' covariance.
+        None is the recommended sum of terms or, with a word on the hyperparameters of one covariance, the papers'.
     **parameters
         What the user says of the hyperparameters of one covariance. A sum of terms has none of
         them.
 
     Examples
     --------
-    >>> named("matern52").__name__, named("recommended"), named(None).__name__
+    >>> named("matern52").__name__, named(None), named(None, ard=True).__name__
     ('Matern52', 'recommended', 'ExpQuad')
     """
     given = [name for name, value in parameters.items() if value is not None and value is not False]
     if cov_func is None:
-        cov_func = PAPERS
+        cov_func = PAPERS if given else DEFAULT
     if not isinstance(cov_func, str):
         return cov_func
     checks.one_of("cov_func", cov_func, [*COVARIANCES, *SUMS])

@@ -14,7 +14,7 @@ from pmordinal.gram import check_columns
 from pmordinal.links import Link, get_link
 from pmordinal.model import reading
 from pmordinal.model.compile import SmallModel
-from pmordinal.model.covariances import SUMS, is_sum, named
+from pmordinal.model.covariances import PAPERS, SUMS, is_sum, named
 from pmordinal.model.label_scales import NAME as SCALES
 from pmordinal.model.label_scales import label_scales
 from pmordinal.model.marginal import MarginalOrdinal, check_thresholds, is_random
@@ -58,13 +58,13 @@ def gp_model(
         Labels: ordered categorical, integers, or strings with `categories`; or the column of `X` that has
         them. Missing labels are marginalised. A Dask series or array where `X` is one of Dask.
     cov_func : str, pm.gp.cov covariance, or a class of them, optional
-        Covariance of the latent function. By name: ``"expquad"``, the papers' and the default,
-        ``"matern12"``, ``"matern32"``, ``"matern52"``; or a sum of terms, ``"recommended"`` (a linear, a
-        smooth and a rough function), ``"linear"``, ``"anova"`` (a function of each column and of each
-        pair). A class, such as ``pm.gp.cov.Matern52``, gets the default length-scale. Names and
+        Covariance of the latent function. By name: a sum of terms, ``"recommended"`` (a linear, a smooth and a
+        rough function: the default), ``"linear"``, ``"anova"`` (a function of each column and of each
+        pair); or one, ``"expquad"``, the papers', ``"matern12"``, ``"matern32"``, ``"matern52"``. ``"expquad"`` is
+        the default for ``engine="plsor"`` and where `ard`, `lengthscale`, `amplitude` or `noise` is
+        given. A class, such as ``pm.gp.cov.Matern52``, gets the default length-scale. Names and
         classes are of standardised columns, a covariance of your own of the columns as they are:
-        see `standardize`. Sums have hyperparameters of their own: they take no `ard`,
-        `lengthscale`, `amplitude` or `noise`, which is one.
+        see `standardize`. Sums have hyperparameters of their own, and their noise is one.
     ard : bool
         One length-scale for each attribute.
     engine : str or Engine, optional
@@ -122,18 +122,19 @@ def gp_model(
     Examples
     --------
     >>> import pmordinal as pmo
-    >>> model = pmo.gp_model([[0.0], [1.0], [2.0], [3.0]], [1, 1, 2, 3])
+    >>> model = pmo.gp_model([[0.0], [1.0], [2.0], [3.0]], [1, 1, 2, 3], "expquad")
     >>> [v.name for v in model.free_RVs]
     ['lengthscale', 'noise', 'thresholds']
     """
     X, y = target.split(X, y)
     engine = reading.named(engine, X, y, objective)
     own = {"ard": ard, "lengthscale": lengthscale, "amplitude": amplitude, "noise": noise}
-    cov_func = named(cov_func, **own)
-    if is_sum(cov_func) and engine is not None and engine.in_label_units:
+    in_label_units = engine is not None and engine.in_label_units
+    cov_func = named(PAPERS if cov_func is None and in_label_units else cov_func, **own)
+    if is_sum(cov_func) and in_label_units:
         raise ValueError(
-            f"engine={engine.name!r} regresses on the labels with one covariance, and cov_func={cov_func!r} is a sum "
-            "of terms: choose another engine, or leave cov_func out"
+            f"this engine regresses on the labels with one covariance, and cov_func={cov_func!r} is a sum of "
+            "terms: choose another engine, or leave cov_func out"
         )
     if standardize is None:
         standardize = not is_own(cov_func)

@@ -58,7 +58,7 @@ def fails(capsys, *arguments, code=1):
 def test_fit_is_the_fit_of_the_package(folder, fitted):
     table, y = labelled(folder)
     X = table[["age", "clinic"]]
-    model = pmo.gp_model(X, y, categories=["None", "mild", "severe"])
+    model = pmo.gp_model(X, y, "expquad", categories=["None", "mild", "severe"])
     direct = pmo.fit(model, progressbar=False)
     assert fitted.labels.class_names == ["None", "mild", "severe"]
     assert len(fitted.unlabeled) == 5  # an empty label is unlabelled, "None" is a level

@@ -104,7 +104,7 @@ def test_names_of_rows():
     assert row_index(data_array(FRAME)).tolist() == list("abcdef")
     assert row_index(xr.DataArray(np.zeros((2, 2)))) is None and row_index([[1.0]]) is None
     known = {"lengthscale": 1.0, "noise": 0.3, "thresholds": [-0.5, 0.5]}
-    fit = pmo.fit(pmo.gp_model(data_array(FRAME), LABELS, **known), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(data_array(FRAME), LABELS, "expquad", **known), progressbar=False)
     assert fit.predict(data_array(FRAME.tail(2)))["obs"].values.tolist() == ["e", "f"]
 
 
@@ -261,7 +261,7 @@ def test_variables_of_a_model_are_no_data():
     with pm.Model():
         X, y = pm.Data("X", FRAME.to_numpy()), pm.Data("y", np.array(LABELS))
         with pytest.raises(TypeError, match=DATA):
-            pmo.gp_model(X, LABELS)
+            pmo.gp_model(X, LABELS, "expquad")
         for factory in (pmo.gp_model, pmo.latent_model, pmo.linear_model):
             with pytest.raises(TypeError, match=DATA.replace("X is", "y is")):
                 factory(FRAME, y)

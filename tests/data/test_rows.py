@@ -44,7 +44,7 @@ def test_any_index(kind, tmp_path):
     index, first = INDEXES[kind]
     X = pd.DataFrame({"a": np.linspace(-1, 1, N)}, index=index)
     fixed = {"lengthscale": 1.0, "noise": 0.5, "thresholds": [-0.5, 0.5]}
-    fit = pmo.fit(pmo.gp_model(X, Y, engine="laplace", **fixed), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(X, Y, "expquad", engine="laplace", **fixed), progressbar=False)
     assert fit.index.shape == (N,)
     if first is not None:
         assert fit.index[0] == first
@@ -63,7 +63,7 @@ def test_any_index(kind, tmp_path):
 
 def test_names_that_read_the_same_are_numbered():
     X = pd.DataFrame({"a": [0.0, 1.0, 2.0]}, index=pd.Index(["1", 1, 2], dtype=object))
-    assert pmo.gp_model(X, [0, 1, 1]).coords["obs"] == (0, 1, 2)
+    assert pmo.gp_model(X, [0, 1, 1], "expquad").coords["obs"] == (0, 1, 2)
 
 
 def test_labels_that_no_file_holds(tmp_path):
@@ -71,7 +71,9 @@ def test_labels_that_no_file_holds(tmp_path):
     levels = ["a\0", "\ud800b", "c"]
     y = [levels[k] for k in Y]
     fixed = {"lengthscale": 1.0, "noise": 0.5, "thresholds": [-0.5, 0.5]}
-    model = pmo.gp_model(np.arange(N)[:, None], y, categories=levels, engine="laplace", **fixed)
+    model = pmo.gp_model(
+        np.arange(N)[:, None], y, "expquad", categories=levels, engine="laplace", **fixed
+    )
     fit = pmo.fit(model, progressbar=False)
     for suffix in ("nc", "zarr"):
         fit.save(tmp_path / f"fit.{suffix}")

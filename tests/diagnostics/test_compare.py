@@ -21,7 +21,8 @@ def fits():
     X, y = data[["temperature", "contact"]], data["rating"]
     fixed = {"lengthscale": 2.0, "noise": 0.4, "thresholds": [-1.3, -0.3, 0.5, 1.1]}
     some = {
-        e: pmo.fit(pmo.gp_model(X, y, engine=e, **fixed), progressbar=False) for e in ENGINES[:2]
+        e: pmo.fit(pmo.gp_model(X, y, "expquad", engine=e, **fixed), progressbar=False)
+        for e in ENGINES[:2]
     }
     return some | {"plsor": pmo.fit(pmo.gp_model(X, y, engine="plsor"), progressbar=False)}
 
@@ -80,7 +81,9 @@ def test_the_reference_is_what_is_nearest_to_the_truth(fits):
     data = pmo.datasets.wine()
     X, y = data[["temperature", "contact"]], data["rating"]
     fixed = {"lengthscale": 2.0, "noise": 0.4, "thresholds": [-1.3, -0.3, 0.5, 1.1]}
-    exact = pmo.fit(pmo.gp_model(X, y, engine=pmo.Exact(resample=True), **fixed), progressbar=False)
+    exact = pmo.fit(
+        pmo.gp_model(X, y, "expquad", engine=pmo.Exact(resample=True), **fixed), progressbar=False
+    )
     table = pmo.compare({"ep": fits["ep"], "truth": exact}, draws=50)
     assert table.tree.attrs["reference"] == "truth"
     assert "tv_max" not in pmo.compare({"ep": fits["ep"], "truth": exact}, reference=None, draws=50)
@@ -238,7 +241,7 @@ def test_errors(fits):
         pmo.compare(3)
     with pytest.raises(ValueError, match="results is empty"):
         pmo.compare({})
-    other = pmo.fit(pmo.gp_model(np.arange(6.0), [0, 0, 1, 1, 2, 2]), progressbar=False)
+    other = pmo.fit(pmo.gp_model(np.arange(6.0), [0, 0, 1, 1, 2, 2], "expquad"), progressbar=False)
     with pytest.raises(ValueError, match="compare results of the same rows"):
         pmo.compare({"ep": fits["ep"], "other": other}, reference="ep")
     bare = fits["ep"].to_datatree(draws=50, seed=0)
@@ -256,7 +259,7 @@ def test_permuted_rows_are_refused():
     mixed = np.r_[6:12, 0:6]
 
     def fitted(X, y):
-        return pmo.fit(pmo.gp_model(X, y), progressbar=False)
+        return pmo.fit(pmo.gp_model(X, y, "expquad"), progressbar=False)
 
     fit = fitted(table, y)
     permuted = {"a": fit, "b": fitted(table.iloc[order], y)}
@@ -270,7 +273,9 @@ def test_permuted_rows_are_refused():
     with pytest.raises(ValueError, match="'b' has the same rows in another order"):
         pmo.compare({"a": fit, "b": tree})
     with pytest.raises(ValueError, match="classes '1', '2', '3', '4' instead of"):
-        other = pmo.fit(pmo.gp_model(table, y, categories=[1, 2, 3, 4]), progressbar=False)
+        other = pmo.fit(
+            pmo.gp_model(table, y, "expquad", categories=[1, 2, 3, 4]), progressbar=False
+        )
         pmo.compare({"a": fit, "b": other})
     renamed = fitted(table.set_index(table.index + 100), y)
     assert pmo.compare({"a": fit, "b": renamed}, reference="a").loc["b", "tv_max"] < 1e-6
@@ -284,8 +289,8 @@ def test_leave_one_out_agrees_with_nuts():
     X = rng.normal(size=(25, 1))
     y = np.searchsorted([-0.5, 0.6], np.sin(2 * X[:, 0]) + 0.5 * rng.normal(size=25))
     fixed = {"lengthscale": 0.8, "noise": 0.6, "thresholds": [-0.6, 0.7]}
-    fit = pmo.fit(pmo.gp_model(X, y, **fixed), progressbar=False)
-    model = pmo.latent_model(X, y, **fixed)
+    fit = pmo.fit(pmo.gp_model(X, y, "expquad", **fixed), progressbar=False)
+    model = pmo.latent_model(X, y, "expquad", **fixed)
     tree = pm.sample(1500, model=model, chains=2, random_seed=1, progressbar=False)
     tree = pmo.sample_posterior(model, tree, seed=1, progressbar=False)
     truth, ours = az.loo(tree, pointwise=True), pmo.loo(fit)

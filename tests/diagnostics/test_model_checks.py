@@ -18,7 +18,8 @@ def wine():
 @pytest.fixture(scope="module")
 def fit(wine):
     return pmo.fit(
-        pmo.gp_model(wine[["temperature", "contact", "judge"]], wine["rating"]), progressbar=False
+        pmo.gp_model(wine[["temperature", "contact", "judge"]], wine["rating"], "expquad"),
+        progressbar=False,
     )
 
 
@@ -56,7 +57,9 @@ def test_prior_shares():
 def test_prior_of_a_tree():
     import pymc as pm
 
-    model = pmo.gp_model([[0.0], [1.0], [2.0]], ["a", "b", "b"], categories=["a", "b", "c"])
+    model = pmo.gp_model(
+        [[0.0], [1.0], [2.0]], ["a", "b", "b"], "expquad", categories=["a", "b", "c"]
+    )
     mode = {"mode": "FAST_COMPILE"}
     tree = pm.sample_prior_predictive(50, model=model, random_seed=0, compile_kwargs=mode)
     table = pmo.prior_categories(tree)
@@ -89,7 +92,7 @@ def test_bars(fit, tree, wine):
 
 def test_bars_find_a_missing_attribute(wine):
     """Without the judges, judge 5, who gives nearly only 3s, is not understood."""
-    fit = pmo.fit(pmo.gp_model(wine[["temperature"]], wine["rating"]), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(wine[["temperature"]], wine["rating"], "expquad"), progressbar=False)
     table = pmo.predictive_bars(fit, wine["judge"], seed=0)
     row = table[(table["group"] == "5") & (table["class"] == "3")].iloc[0]
     assert row["observed"] == 6 and row["observed"] > row["high"]
@@ -97,7 +100,7 @@ def test_bars_find_a_missing_attribute(wine):
 
 def test_bars_with_unlabelled_rows():
     y = [1, 1, None, 2, 2, 3, None, 3]
-    fit = pmo.fit(pmo.gp_model(np.arange(8.0), y), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(np.arange(8.0), y, "expquad"), progressbar=False)
     table = pmo.predictive_bars(fit, list("aabbbbbb"), seed=0)
     assert table.groupby("group", observed=True)["observed"].sum().tolist() == [2, 4]
     with pytest.raises(ValueError, match="one value for each of the 6 rows"):
@@ -140,7 +143,7 @@ def test_tree_with_its_own_thresholds(tree):
 @pytest.mark.parametrize("link", list(pmo.LINKS))
 def test_link_of_a_tree_that_does_not_name_it(wine, link):
     fixed = {"lengthscale": 2.0, "noise": 0.5, "thresholds": [-1.3, -0.3, 0.5, 1.1]}
-    model = pmo.gp_model(wine[["temperature"]], wine["rating"], link=link, **fixed)
+    model = pmo.gp_model(wine[["temperature"]], wine["rating"], "expquad", link=link, **fixed)
     tree = pmo.fit(model, progressbar=False).to_datatree(draws=20, seed=0)
     del tree.attrs["link"]
     assert link_of(tree).name == link
@@ -229,7 +232,9 @@ def test_a_fit_of_the_true_model_and_one_without_its_attribute(rng):
     X = rng.uniform(-2, 2, size=(250, 2))
     y = np.digitize(2 * X[:, 0] + 0.5 * rng.normal(size=250), [-1.0, 1.0])
     good, bad = (
-        pmo.surrogate_residuals(pmo.fit(pmo.gp_model(X[:, [j]], y), progressbar=False), seed=0)
+        pmo.surrogate_residuals(
+            pmo.fit(pmo.gp_model(X[:, [j]], y, "expquad"), progressbar=False), seed=0
+        )
         for j in (0, 1)
     )
     assert kstest(good["residual"], "norm").pvalue > 0.01

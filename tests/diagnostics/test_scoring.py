@@ -54,7 +54,7 @@ def test_calibration(predictions):
 
 def test_labels_come_from_the_prediction():
     data = pmo.datasets.wine()
-    fit = pmo.fit(pmo.gp_model(data[["temperature"]], data["rating"]), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(data[["temperature"]], data["rating"], "expquad"), progressbar=False)
     probs = fit.predict(data[["temperature"]])
     score = pmo.scores(data["rating"], probs)
     assert pmo.scores(data["rating"].astype(int), probs)["nlp"] == pytest.approx(score["nlp"])
@@ -126,10 +126,11 @@ def test_loo_object_enters_az_compare():
     data = pmo.datasets.wine()
     fits = {
         "temperature": pmo.fit(
-            pmo.gp_model(data[["temperature"]], data["rating"]), progressbar=False
+            pmo.gp_model(data[["temperature"]], data["rating"], "expquad"), progressbar=False
         ),
         "both": pmo.fit(
-            pmo.gp_model(data[["temperature", "contact"]], data["rating"]), progressbar=False
+            pmo.gp_model(data[["temperature", "contact"]], data["rating"], "expquad"),
+            progressbar=False,
         ),
     }
     results = {name: pmo.loo(fit) for name, fit in fits.items()}

@@ -140,7 +140,7 @@ def test_latent_model_by_group_predicts(approx, ratings, rng):
     X, y = ratings
     options = {} if approx == "full" else {"approx": "hsgp", "m": 4, "c": 2.0}
     X = X.assign(rater=pd.Categorical(X["rater"], categories=["Ann", "Bob", "Cy", "Dee"]))
-    model = pmo.latent_model(X, y, thresholds_by="rater", **options)
+    model = pmo.latent_model(X, y, "expquad", thresholds_by="rater", **options)
     tree = sampled(model, 3, 40)
     new = pd.DataFrame({"dose": [0.1, 0.1, -0.3], "rater": ["Cy", "Dee", "Ann"]})
     result = pmo.sample_posterior(model, tree, Xnew=new, seed=1, progressbar=False)
@@ -213,7 +213,7 @@ def test_groups_of_other_tables():
 
 def test_checks_know_thresholds_by_group(ratings):
     X, y = ratings
-    model = pmo.latent_model(X, y, thresholds_by="rater")
+    model = pmo.latent_model(X, y, "expquad", thresholds_by="rater")
     tree = pmo.sample_posterior(model, sampled(model, 3, 5), seed=1, progressbar=False)
     table = pmo.calibration(tree, leave_one_out=False)
     assert table["threshold"].nunique() == len(tree["posterior"]["threshold"])

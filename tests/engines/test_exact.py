@@ -256,7 +256,7 @@ def test_other_links_are_refused_with_the_alternatives(link, rng):
     with pytest.raises(ValueError, match=r"needs link='probit', got .*'ep'.*pmo.latent_model"):
         Case(rng, link).run(Exact())
     with pytest.raises(ValueError, match="needs link='probit'"):
-        pmo.gp_model([[0.0], [1.0]], [0, 1], engine="exact", link=link)
+        pmo.gp_model([[0.0], [1.0]], [0, 1], "expquad", engine="exact", link=link)
 
 
 @pytest.mark.parametrize("noise", [1e-3, 0.1, 10.0])

@@ -291,7 +291,7 @@ def test_a_basis_beyond_the_rows_is_refused():
 @pytest.mark.parametrize("sites", first_fast(FULL))
 def test_a_fit_is_saved_and_loaded(sites, tmp_path):
     X, y, _ = table(80)
-    model = pmo.gp_model(X, y, engine=Inducing(40, sites=sites))
+    model = pmo.gp_model(X, y, "expquad", engine=Inducing(40, sites=sites))
     fit = pmo.fit(model, progressbar=False)
     assert fit.status.converged
     fit.save(tmp_path / "fit.nc")

@@ -207,7 +207,7 @@ def test_correction_brings_the_evidence_nearer_to_the_truth(rng):
 
 def test_a_doubtful_evidence_is_a_warning(rng):
     X, y = rng.normal(size=(60, 3)), rng.integers(0, 5, 60)
-    model = pmo.gp_model(X, y, engine="laplace", categories=range(5))
+    model = pmo.gp_model(X, y, "expquad", engine="laplace", categories=range(5))
     where = {"noise": 0.03, "lengthscale": 0.5, "thresholds": [-0.9, -0.3, 0.3, 0.9]}
     with pytest.warns(pmo.ConvergenceWarning, match="evidence is doubtful"):
         fit = pmo.fit(model, start=where, optimize=False, progressbar=False)

@@ -212,6 +212,8 @@ def test_objectives_go_through_fit():
     X = np.linspace(0, 3, 24)[:, None]
     y = np.digitize(np.sin(1.5 * X[:, 0]), [-0.5, 0.5])
     for objective in ("evidence", "loo"):
-        fit = pmo.fit(pmo.gp_model(X, y, engine=EP()), objective=objective, progressbar=False)
+        fit = pmo.fit(
+            pmo.gp_model(X, y, "expquad", engine=EP()), objective=objective, progressbar=False
+        )
         assert fit.status.converged
         assert np.mean(fit.predict(X, kind="class") == y) > 0.9

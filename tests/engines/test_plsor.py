@@ -154,7 +154,7 @@ def test_any_covariance_and_ard():
 def test_errors():
     X, y, likelihood = problem()
     with pytest.raises(ValueError, match="noise_fraction belongs to engine='plsor'"):
-        pmo.gp_model(X, y, engine="laplace", noise_fraction=0.5)
+        pmo.gp_model(X, y, "expquad", engine="laplace", noise_fraction=0.5)
     with pytest.raises(ValueError, match="objective"):
         pmo.gp_model(X, y, engine="plsor", objective="evidence")
     doubled = np.concatenate([X, X])

@@ -259,7 +259,9 @@ def test_the_whole_fit_forms_no_square_matrix():
     tracemalloc.start()
     try:
         with pytest.warns(ConvergenceWarning):
-            fit = pmo.fit(pmo.gp_model(X, y, engine=engine), max_evaluations=2, progressbar=False)
+            fit = pmo.fit(
+                pmo.gp_model(X, y, "expquad", engine=engine), max_evaluations=2, progressbar=False
+            )
         fit.predict(X[:10])
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -288,7 +290,7 @@ def test_memory_at_a_hundred_thousand_rows():
 @pytest.fixture(scope="module")
 def fitted():
     X, y = data(150, seed=1)
-    model = pmo.gp_model(X, y, engine=pmo.SparseADF(n_basis=25, rounds=2))
+    model = pmo.gp_model(X, y, "expquad", engine=pmo.SparseADF(n_basis=25, rounds=2))
     return pmo.fit(model, progressbar=False), X, y
 
 
@@ -312,7 +314,9 @@ def test_the_posterior_is_that_of_the_best_round(fitted):
     fit, *_ = fitted
     value = OBJECTIVES["validation"](fit.posterior)[0]
     # the objective has the log prior on top, which is the same wherever it is computed
-    model = pmo.gp_model(*data(150, seed=1), engine=pmo.SparseADF(basis=fit.posterior.support))
+    model = pmo.gp_model(
+        *data(150, seed=1), "expquad", engine=pmo.SparseADF(basis=fit.posterior.support)
+    )
     again = pmo.fit(model, progressbar=False, start={k: fit.point[k] for k in fit.point})
     assert again.objective_value >= fit.objective_value - 1e-6
     assert fit.objective_value < value + 10  # log density of three weak priors
@@ -320,7 +324,7 @@ def test_the_posterior_is_that_of_the_best_round(fitted):
 
 def test_sparse_predicts_nearly_as_well_as_all_rows(fitted):
     fit, X, y = fitted
-    full = pmo.fit(pmo.gp_model(X, y, engine="ep"), progressbar=False)
+    full = pmo.fit(pmo.gp_model(X, y, "expquad", engine="ep"), progressbar=False)
     X_new, y_new = data(2000, seed=9)
 
     def nlp(f):
@@ -383,7 +387,7 @@ def test_interrupt_keeps_the_best_evaluation(monkeypatch, request):
         return original(engine, *args, **kwargs)
 
     monkeypatch.setattr(pmo.SparseADF, "__call__", call)
-    model = pmo.gp_model(*data(60, seed=2), engine=pmo.SparseADF(n_basis=10))
+    model = pmo.gp_model(*data(60, seed=2), "expquad", engine=pmo.SparseADF(n_basis=10))
     assert_interrupted(model, "interrupted after 4 evaluations: the best so far is kept")
 
 
@@ -399,7 +403,7 @@ def test_interrupt_of_a_later_selection_keeps_the_round_before(monkeypatch):
         return original(engine, *args, **kwargs)
 
     monkeypatch.setattr(pmo.SparseADF, "select", select)
-    model = pmo.gp_model(*data(60, seed=2), engine=pmo.SparseADF(n_basis=10))
+    model = pmo.gp_model(*data(60, seed=2), "expquad", engine=pmo.SparseADF(n_basis=10))
     assert_interrupted(model, "interrupted in round 2: the best round before it is kept")
 
 
@@ -409,7 +413,7 @@ def test_interrupt_before_anything_is_known_is_an_interrupt(monkeypatch):
 
     monkeypatch.setattr(pmo.SparseADF, "select", select)
     with pytest.raises(KeyboardInterrupt):
-        pmo.fit(pmo.gp_model(*data(30), engine="sparse"), progressbar=False)
+        pmo.fit(pmo.gp_model(*data(30), "expquad", engine="sparse"), progressbar=False)
 
 
 def test_progress_shows_the_nlp():
@@ -434,7 +438,7 @@ def test_the_seed_and_the_turn_decide():
 
 def test_model_log_density_holds_the_first_basis_fixed():
     X, y = data(40)
-    model = pmo.gp_model(X, y, engine=pmo.SparseADF(n_basis=6, working_set=3))
+    model = pmo.gp_model(X, y, "expquad", engine=pmo.SparseADF(n_basis=6, working_set=3))
     logp, dlogp = model.compile_logp(mode=PLAIN), model.compile_dlogp(mode=PLAIN)
     point = model.initial_point()
     assert logp(point) == logp(point)

@@ -212,7 +212,7 @@ def test_few_rows_and_many_classes(name, r, n):
 @pytest.mark.parametrize("r", first_fast([30, 2]))
 def test_fits_with_few_rows(name, r):
     y = [0, r - 1, r // 2][: max(2, min(r, 3))]
-    model = pmo.gp_model(np.arange(len(y)), y, categories=list(range(r)), engine=name)
+    model = pmo.gp_model(np.arange(len(y)), y, "expquad", categories=list(range(r)), engine=name)
     fit = pmo.fit(model, progressbar=False)
     assert fit.status.converged
     assert np.isfinite(fit.log_evidence)
@@ -235,7 +235,7 @@ def test_models_compile_for_two_classes(factory):
 def test_separable_labels(name):
     """The likelihood alone has no maximum; with the priors the fit ends, and knows its rows."""
     X = np.r_[np.linspace(-2, -1, 8), np.linspace(1, 2, 8)]
-    fit = pmo.fit(pmo.gp_model(X, np.repeat([0, 1], 8), engine=name), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(X, np.repeat([0, 1], 8), "expquad", engine=name), progressbar=False)
     assert fit.status.converged
     assert np.isfinite(fit.log_evidence)
     assert list(fit.predict(X, "class")) == [0] * 8 + [1] * 8
@@ -247,7 +247,9 @@ def test_separable_labels_without_priors(name):
     """Evidence maximisation runs towards noise zero: whatever it says, what it returns is finite."""
     X = np.r_[np.linspace(-2, -1, 8), np.linspace(1, 2, 8)]
     fit = pmo.fit(
-        pmo.gp_model(X, np.repeat([0, 1], 8), engine=name), priors=False, progressbar=False
+        pmo.gp_model(X, np.repeat([0, 1], 8), "expquad", engine=name),
+        priors=False,
+        progressbar=False,
     )
     assert np.isfinite(fit.log_evidence)
     assert np.isfinite(fit.noise)
@@ -258,7 +260,7 @@ def test_separable_labels_without_priors(name):
 @pytest.mark.parametrize("code", first_fast([0, 1, 2]))
 def test_all_labels_equal_but_several_declared(name, code):
     X = np.linspace(-1, 1, 10)
-    model = pmo.gp_model(X, np.full(10, code), categories=[0, 1, 2], engine=name)
+    model = pmo.gp_model(X, np.full(10, code), "expquad", categories=[0, 1, 2], engine=name)
     fit = pmo.fit(model, progressbar=False)
     assert fit.status.converged
     assert np.isfinite(fit.log_evidence)

@@ -57,7 +57,7 @@ def covariances():
 def model(free: bool = True, **options) -> pm.Model:
     """Return a small model, by default with one free hyperparameter."""
     fixed = {"lengthscale": 1.0, "thresholds": [-0.5, 0.5]} | ({} if free else {"noise": 0.5})
-    return pmo.gp_model(X, Y, engine="laplace", **fixed, **options)
+    return pmo.gp_model(X, Y, "expquad", engine="laplace", **fixed, **options)
 
 
 @cache
@@ -73,7 +73,7 @@ def tree():
 
 
 def _gp_model(**options):
-    made = pmo.gp_model(X, Y, **options)
+    made = pmo.gp_model(X, Y, "expquad", **options)
     free = {rv.name for rv in made.free_RVs}
     start = {"noise": 0.7} if "noise" in free else {}
     found = pmo.fit(made, progressbar=False, optimize=False, start=start)
@@ -217,7 +217,7 @@ CALLS = {
     "Precomputed": (_matrix, {"K": MATRICES}),
     "LinearARD": (_weights, {"weights": [*MATRICES, *NUMBERS]}),
     "latent_model": (
-        lambda **o: pmo.latent_model(X, Y, **o),
+        lambda **o: pmo.latent_model(X, Y, "expquad", **o),
         {
             "approx": [*NAMES, "hsgp"],
             "m": COUNTS,

@@ -54,7 +54,7 @@ def test_fits_of_any_data(data, engine, link):
     X, y, categories = data
 
     def run():
-        model = pmo.gp_model(X, y, engine=engine, link=link, categories=categories)
+        model = pmo.gp_model(X, y, "expquad", engine=engine, link=link, categories=categories)
         return pmo.fit(model, progressbar=False, max_evaluations=15)
 
     fit = outcome(run, "X", "y", "categories")

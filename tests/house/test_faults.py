@@ -58,7 +58,7 @@ def interrupt(monkeypatch, request):
 
 
 def test_fit_keeps_the_best_point(interrupt):
-    model = pmo.gp_model(X, Y, engine="laplace")
+    model = pmo.gp_model(X, Y, "expquad", engine="laplace")
     interrupt(laplace.Laplace, "__call__", at=6)
     with pytest.warns(pmo.ConvergenceWarning, match="interrupted after 5 evaluations: the best"):
         fit = pmo.fit(model, **QUIET)
@@ -69,7 +69,7 @@ def test_fit_keeps_the_best_point(interrupt):
 
 
 def test_fit_says_so_where_an_earlier_start_was_best(interrupt):
-    model = pmo.gp_model(X, Y, engine="laplace")
+    model = pmo.gp_model(X, Y, "expquad", engine="laplace")
     alone = pmo.fit(model, **QUIET)
     interrupt(laplace.Laplace, "__call__", at=alone.status.evaluations + 3)
     with pytest.warns(pmo.ConvergenceWarning, match="interrupted in start 2 of 3"):
@@ -82,7 +82,7 @@ def test_fit_says_so_where_an_earlier_start_was_best(interrupt):
 @pytest.mark.parametrize("where", [(laplace.Laplace, "__call__"), (transport, "switch")])
 def test_semisupervised_fit_keeps_the_steps_that_are_done(interrupt, where):
     fixed = {"lengthscale": 1.0, "thresholds": [-0.5, 0.5]}
-    model = pmo.gp_model(X, Y, engine="laplace", unlabeled=X + 0.05, **fixed)
+    model = pmo.gp_model(X, Y, "expquad", engine="laplace", unlabeled=X + 0.05, **fixed)
     calls = interrupt(*where, at=10**9)
     whole = fit_semisupervised(model, weights=[0.01, 0.1, 1.0], **QUIET)
     interrupt(*where, at=len(calls) - 1)
@@ -181,7 +181,7 @@ def test_an_estimator_needs_all_its_predictors(failing):
 @pytest.fixture(scope="module")
 def fit():
     fixed = {"lengthscale": 1.0, "noise": 0.5, "thresholds": [-0.5, 0.5]}
-    return pmo.fit(pmo.gp_model(X, Y, engine="laplace", **fixed), **QUIET)
+    return pmo.fit(pmo.gp_model(X, Y, "expquad", engine="laplace", **fixed), **QUIET)
 
 
 @pytest.fixture(scope="module")

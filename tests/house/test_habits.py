@@ -13,23 +13,23 @@ import pmordinal as pmo
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])
 def test_the_target_may_be_a_column(kind):
     table = pmo.datasets.wine()[["temperature", "contact", "rating"]].astype({"rating": int})
-    named = pmo.gp_model(kind(table), "rating")
-    given = pmo.gp_model(table[["temperature", "contact"]], table["rating"])
+    named = pmo.gp_model(kind(table), "rating", "expquad")
+    given = pmo.gp_model(table[["temperature", "contact"]], table["rating"], "expquad")
     assert named.coords["feature"] == given.coords["feature"]
     point = given.initial_point()
     assert named.compile_logp()(point) == pytest.approx(given.compile_logp()(point))
-    assert "f" in pmo.latent_model(kind(table), "rating").named_vars
+    assert "f" in pmo.latent_model(kind(table), "rating", "expquad").named_vars
     assert pmo.linear_model(kind(table), "rating").coords["feature"] == given.coords["feature"]
 
 
 def test_a_target_that_is_not_there():
     table = pmo.datasets.wine()
     with pytest.raises(ValueError, match=r"no column 'ratings'.* Did you mean 'rating'"):
-        pmo.gp_model(table, "ratings")
+        pmo.gp_model(table, "ratings", "expquad")
     with pytest.raises(TypeError, match="X has no named columns: pass the labels"):
-        pmo.gp_model(np.ones((3, 1)), "rating")
+        pmo.gp_model(np.ones((3, 1)), "rating", "expquad")
     with pytest.raises(ValueError, match="no column besides 'rating'"):
-        pmo.gp_model(table[["rating"]], "rating")
+        pmo.gp_model(table[["rating"]], "rating", "expquad")
 
 
 def test_every_seed_has_two_names():
@@ -58,7 +58,7 @@ def test_either_seed_is_the_same():
 def test_errors_guess():
     table = pmo.datasets.wine()
     with pytest.raises(ValueError, match="Did you mean 'laplace'"):
-        pmo.gp_model(table, "rating", engine="Laplac")
+        pmo.gp_model(table, "rating", "expquad", engine="Laplac")
     with pytest.raises(ValueError, match="Did you mean 'matern52'"):
         pmo.gp_model(table, "rating", cov_func="matern_52")
     with pytest.raises(ValueError, match="Did you mean 'temperature'"):

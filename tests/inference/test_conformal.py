@@ -23,12 +23,12 @@ def data():
 @pytest.fixture(scope="module")
 def fit(data):
     X, y = data
-    return pmo.fit(pmo.gp_model(X[:50], y[:50]), progressbar=False)
+    return pmo.fit(pmo.gp_model(X[:50], y[:50], "expquad"), progressbar=False)
 
 
 @pytest.fixture(scope="module")
 def held_out(data):
-    return pmo.conformal(pmo.gp_model(*data), 0.4, seed=1, progressbar=False)
+    return pmo.conformal(pmo.gp_model(*data, "expquad"), 0.4, seed=1, progressbar=False)
 
 
 def codes(labels):
@@ -84,7 +84,7 @@ def test_held_out_rows_have_no_part_in_the_fit(data, held_out):
     np.testing.assert_array_equal(held_out.codes, y.codes[rows])
     features = held_out.fit.features  # of all rows: the scale of the attributes
     direct = pmo.fit(
-        pmo.gp_model(features.transform(X.iloc[rest]), y[rest], standardize=False),
+        pmo.gp_model(features.transform(X.iloc[rest]), y[rest], "expquad", standardize=False),
         progressbar=False,
     )
     np.testing.assert_allclose(held_out.fit.log_evidence, direct.log_evidence, rtol=1e-6)
@@ -108,7 +108,7 @@ def test_ends_are_labels_of_the_users_kind(labels):
     y = labels[np.repeat([0, 1, 2], 10)]
     X = np.linspace(0, 3, 30)[:, None]
     categories = None if isinstance(labels, pd.Categorical) else list(labels)
-    model = pmo.gp_model(X, y, categories=categories)
+    model = pmo.gp_model(X, y, "expquad", categories=categories)
     sets = pmo.fit(model, progressbar=False, optimize=False).predict([[0.0], [3.0]], kind="set")
     assert set(np.concatenate([sets["lower"], sets["upper"]])) <= set(np.asarray(labels))
     assert sets["lower"].values[0] == labels[0] and sets["upper"].values[-1] == labels[2]
@@ -129,7 +129,7 @@ def test_row_names_and_missing_labels_are_kept(fit, data):
 def test_groups_have_their_own_thresholds(data):
     X, y = data
     X = X.assign(rater=np.where(np.arange(80) % 3, "u", "v"))
-    model = pmo.gp_model(X, y, thresholds_by="rater")
+    model = pmo.gp_model(X, y, "expquad", thresholds_by="rater")
     found = pmo.conformal(model, 0.3, seed=2, progressbar=False)
     again = pmo.conformal(found.fit, (X.iloc[found.rows], y[found.rows]))
     np.testing.assert_allclose(found.scores, again.scores, atol=1e-10)
@@ -138,7 +138,7 @@ def test_groups_have_their_own_thresholds(data):
 
 def test_weights_are_refused_where_rows_are_not_exchangeable(data):
     X, y = data
-    model = pmo.gp_model(X[:30], y[:30], weights=np.repeat([1.0, 2.0], 15))
+    model = pmo.gp_model(X[:30], y[:30], "expquad", weights=np.repeat([1.0, 2.0], 15))
     with pytest.raises(ValueError, match=r"weights.*repeat the rows"):
         pmo.conformal(model, 0.3, progressbar=False)
     fit = pmo.fit(model, progressbar=False, optimize=False)
@@ -182,7 +182,7 @@ def test_wrong_arguments_are_refused(fit, data):
         pmo.conformal(fit, starts=2, seed=1)
     with pytest.raises(TypeError, match="to hold rows out pass the model"):
         pmo.conformal(fit, 0.2)
-    model = pmo.gp_model(X, y)
+    model = pmo.gp_model(X, y, "expquad")
     with pytest.raises(ValueError, match="a share between 0 and 1"):
         pmo.conformal(model, 2.0)
     with pytest.raises(ValueError, match="semi-supervised fit would know"):
@@ -201,7 +201,7 @@ def test_coverage_over_simulated_tables():
     sizes = {name: np.empty(tables) for name in covered}
     for k in range(tables):
         X, y = simulate(1000 + k, 78 + new)
-        model = pmo.gp_model(X[:-new], y[:-new])
+        model = pmo.gp_model(X[:-new], y[:-new], "expquad")
         held_out = pmo.conformal(model, 0.5, seed=k, progressbar=False)
         rows = held_out.rows
         found = {

@@ -59,7 +59,7 @@ def test_ranks_of_the_pseudo_marginal_sampler_are_uniform():
         K = Gram(kernel, X, [ls]).matrix
         f = np.linalg.cholesky(K + 1e-10 * np.eye(10)) @ rng.normal(size=10)
         y = OrdinalLikelihood([-0.5, 0.4], noise).draw(f, rng)
-        model = pmo.gp_model(X, y, categories=[0, 1, 2], **priors)
+        model = pmo.gp_model(X, y, "expquad", categories=[0, 1, 2], **priors)
         options = {"chains": 1, "proposals": 2, "seed": seed, "progressbar": False}
         tree = pmo.sample_exact(model, draws=180, tune=80, **options)
         thin = tree["posterior"].to_dataset().isel(chain=0, draw=slice(19, None, 20))

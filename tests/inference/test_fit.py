@@ -44,7 +44,7 @@ def fit(model, **options):
 @pytest.fixture(scope="module")
 def fitted():
     X, y = data()
-    return fit(pmo.gp_model(X, y, engine="laplace"))
+    return fit(pmo.gp_model(X, y, "expquad", engine="laplace"))
 
 
 @pytest.mark.parametrize("engine", WITH_EVIDENCE)
@@ -72,7 +72,7 @@ def test_the_optimum_beats_its_surroundings(engine):
 def test_without_priors_the_evidence_is_maximised():
     """Against SciPy on a hand-written function of the log parameters, without gradients."""
     X, y = data()
-    found = fit(pmo.gp_model(X, y, engine="laplace"), priors=False)
+    found = fit(pmo.gp_model(X, y, "expquad", engine="laplace"), priors=False)
     rows = (X - X.mean(0)) / X.std(0)
     ours = found.features.transform(X)
     assert np.allclose(ours, rows) or np.allclose(ours, (X - X.mean(0)) / X.std(0, ddof=1))
@@ -111,7 +111,7 @@ def test_the_first_start_is_that_of_the_papers():
 @pytest.mark.slow
 def test_start_and_starts():
     X, y = data()
-    model = pmo.gp_model(X, y)
+    model = pmo.gp_model(X, y, "expquad")
     one = fit(model)
     elsewhere = fit(model, start={"noise": 0.1, "thresholds": [-2.0, 2.0]})
     assert elsewhere.objective_value == pytest.approx(one.objective_value, abs=1e-2)
@@ -176,7 +176,7 @@ def test_repr_says_what_was_learned(fitted):
 def test_non_convergence_warns():
     X, y = data()
     with pytest.warns(pmo.ConvergenceWarning, match="fit did not converge"):
-        found = fit(pmo.gp_model(X, y), max_evaluations=1)
+        found = fit(pmo.gp_model(X, y, "expquad"), max_evaluations=1)
     assert not found.status.converged
     assert "(not converged)" in repr(found)
 
@@ -190,7 +190,7 @@ def test_an_engine_that_gives_up_warns():
 
 @pytest.fixture(scope="module")
 def small_model():
-    return pmo.gp_model(*data(12), engine="laplace")
+    return pmo.gp_model(*data(12), "expquad", engine="laplace")
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_a_table_with_categorical_columns():
 def test_missing_labels_stay_as_unlabelled_rows():
     X, y = data()
     holes = np.where(np.arange(30) < 4, np.nan, y)
-    found = fit(pmo.gp_model(X, holes))
+    found = fit(pmo.gp_model(X, holes, "expquad"))
     assert found.posterior.y.size == 26
     assert found.unlabeled.shape == (4, 2)
     assert "26 rows, 4 unlabelled" in repr(found)
@@ -332,7 +332,7 @@ def test_missing_labels_stay_as_unlabelled_rows():
 
 def test_a_class_nobody_has_seen_keeps_its_place():
     X, y = data()
-    found = fit(pmo.gp_model(X, y, categories=[0, 1, 2, 3]))
+    found = fit(pmo.gp_model(X, y, "expquad", categories=[0, 1, 2, 3]))
     assert found.thresholds.shape == (3,)
     probs = found.predict(X)
     assert probs.shape == (30, 4)
@@ -344,7 +344,7 @@ def test_a_class_nobody_has_seen_keeps_its_place():
 @pytest.mark.parametrize("link", first_fast(pmo.LINKS, 2))
 def test_every_link_fits(link):
     X, y = data()
-    found = fit(pmo.gp_model(X, y, link=link))
+    found = fit(pmo.gp_model(X, y, "expquad", link=link))
     assert found.status.converged
     assert found.posterior.likelihood.link is pmo.LINKS[link]
     assert np.mean(found.predict(X, kind="class") == y) > 0.8
@@ -360,8 +360,8 @@ def test_units_of_the_attributes_do_not_matter():
 
 def test_the_progress_bar_shows_and_goes(capsys):
     X, y = data(12)
-    pmo.fit(pmo.gp_model(X, y), progressbar=True)
-    pmo.fit(pmo.gp_model(X, y), progressbar=False)
+    pmo.fit(pmo.gp_model(X, y, "expquad"), progressbar=True)
+    pmo.fit(pmo.gp_model(X, y, "expquad"), progressbar=False)
     assert "Traceback" not in capsys.readouterr().err
 
 
@@ -369,7 +369,7 @@ def test_a_tolerance_that_misleads_the_line_search_is_tightened(monkeypatch, rng
     """With sites that hardly converge the gradient is not that of the value: the fit goes on with the user's own."""
     X = rng.normal(size=(30, 2))
     y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=30), [-0.5, 0.5])
-    exact = pmo.fit(pmo.gp_model(X, y), progressbar=False)
+    exact = pmo.fit(pmo.gp_model(X, y, "expquad"), progressbar=False)
     runs, minimize = [], optimize.minimize
 
     def first_is_lost(function, x, **options):
@@ -380,7 +380,7 @@ def test_a_tolerance_that_misleads_the_line_search_is_tightened(monkeypatch, rng
         return found
 
     monkeypatch.setattr("pmordinal.inference.optimise.minimize", first_is_lost)
-    fit = pmo.fit(pmo.gp_model(X, y), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(X, y, "expquad"), progressbar=False)
     assert len(runs) == 2
     assert fit.status.converged
     assert fit.objective_value == pytest.approx(exact.objective_value, abs=1e-5)
@@ -420,7 +420,7 @@ def test_what_is_no_model(model):
 
 def test_warnings_point_at_the_line_outside_of_the_package():
     X, y = data(12)
-    model = pmo.gp_model(X, y, engine="laplace")
+    model = pmo.gp_model(X, y, "expquad", engine="laplace")
     with pytest.warns(pmo.ConvergenceWarning, match="did not converge") as caught:
         fit(model, max_evaluations=2)
     with pytest.warns(UserWarning, match="no unlabelled rows") as more:

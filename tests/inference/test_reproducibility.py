@@ -26,7 +26,7 @@ def same(a, b):
 
 @pytest.mark.parametrize("engine", first_fast(["laplace", "exact", "sparse"]))
 def test_fits(engine):
-    model = pmo.gp_model(X, Y, engine=engine, **FIXED)
+    model = pmo.gp_model(X, Y, "expquad", engine=engine, **FIXED)
     first, second = (pmo.fit(model, starts=2, seed=7, **QUIET) for _ in range(2))
     assert first.status.objectives == second.status.objectives
     np.testing.assert_array_equal(first.noise, second.noise)
@@ -38,7 +38,7 @@ def test_fits(engine):
 
 @pytest.fixture(scope="module")
 def fit():
-    return pmo.fit(pmo.gp_model(X, Y, engine="ep", **FIXED), seed=3, **QUIET)
+    return pmo.fit(pmo.gp_model(X, Y, "expquad", engine="ep", **FIXED), seed=3, **QUIET)
 
 
 def test_a_file_keeps_the_seed(fit, tmp_path):
@@ -58,7 +58,7 @@ def test_draws(fit, hyper):
 
 @pytest.mark.filterwarnings("ignore::pmordinal.ConvergenceWarning")
 def test_exact_sampler():
-    model = pmo.gp_model(X[:8], Y[:8], categories=[0, 1, 2], engine="ep", **FIXED)
+    model = pmo.gp_model(X[:8], Y[:8], "expquad", categories=[0, 1, 2], engine="ep", **FIXED)
     few = {"draws": 4, "tune": 4, "chains": 2, "seed": 11}
     first, second = (pmo.sample_exact(model, **few, **QUIET) for _ in range(2))
     np.testing.assert_array_equal(first["posterior"]["f"], second["posterior"]["f"])

@@ -14,7 +14,7 @@ def tree():
     rng = np.random.default_rng(2)
     x = rng.uniform(-2.0, 2.0, size=(20, 1))
     y = np.digitize(np.sin(1.5 * x[:, 0]) + 0.3 * rng.normal(size=20), [-0.5, 0.5])
-    return pmo.sample(pmo.gp_model(x, y, categories=[0, 1, 2]), 40, x[:3], **FEW)
+    return pmo.sample(pmo.gp_model(x, y, "expquad", categories=[0, 1, 2]), 40, x[:3], **FEW)
 
 
 def test_one_call_gives_a_complete_tree(tree):
@@ -42,6 +42,6 @@ def test_a_spread_error_is_said(tree):
 
 
 def test_options_of_its_own_are_refused():
-    model = pmo.gp_model([0.0, 1.0, 2.0, 3.0], [0, 0, 1, 1])
+    model = pmo.gp_model([0.0, 1.0, 2.0, 3.0], [0, 0, 1, 1], "expquad")
     with pytest.raises(TypeError, match="does not take 'return_inferencedata'"):
         pmo.sample(model, return_inferencedata=True)

@@ -18,7 +18,7 @@ QUIET = {"progressbar": False}
 def narrow_model():
     """Return a model of two hyperparameters whose priors say most: short chains agree."""
     priors = {"noise": pm.LogNormal.dist(-1.0, 0.3), "lengthscale": pm.LogNormal.dist(0.0, 0.3)}
-    return pmo.gp_model(X, Y, thresholds=[-0.5, 0.6], **priors)
+    return pmo.gp_model(X, Y, "expquad", thresholds=[-0.5, 0.6], **priors)
 
 
 def truth_on_a_grid(m=100):
@@ -42,7 +42,7 @@ def test_the_posterior_of_the_noise_is_that_of_a_grid(proposals):
     grid, p = truth_on_a_grid()
     mean = p @ grid
     sd = np.sqrt(p @ (grid - mean) ** 2)
-    model = pmo.gp_model(X, Y, **FIXED)
+    model = pmo.gp_model(X, Y, "expquad", **FIXED)
     tree = pmo.sample_exact(
         model, draws=700, tune=100, chains=2, proposals=proposals, seed=3, **QUIET
     )
@@ -60,7 +60,7 @@ def test_the_posterior_of_the_noise_is_that_of_a_grid(proposals):
 @pytest.mark.slow
 def test_the_latent_function_comes_from_the_joint_posterior():
     """E[f] over the chain is the average of the exact engine's means over the same hyperparameters."""
-    model = pmo.gp_model(X, Y, **FIXED)
+    model = pmo.gp_model(X, Y, "expquad", **FIXED)
     tree = pmo.sample_exact(model, draws=2000, tune=300, chains=2, proposals=5, seed=4, **QUIET)
     grid, p = truth_on_a_grid(40)
     expected = np.zeros(5)
@@ -112,7 +112,7 @@ def test_the_log_density_is_that_of_the_model(tree):
 
 
 def test_the_same_seed_gives_the_same_chain():
-    model = pmo.gp_model(X, Y, **FIXED)
+    model = pmo.gp_model(X, Y, "expquad", **FIXED)
     runs = [
         pmo.sample_exact(model, draws=30, tune=20, chains=1, seed=seed, **QUIET)["posterior"]
         for seed in (5, 5, 6)
@@ -123,7 +123,7 @@ def test_the_same_seed_gives_the_same_chain():
 
 
 def test_chains_that_disagree_are_reported():
-    model = pmo.gp_model(X, Y)
+    model = pmo.gp_model(X, Y, "expquad")
     with pytest.warns(ConvergenceWarning, match=r"the chains disagree .*raise tune and draws"):
         tree = pmo.sample_exact(model, draws=4, tune=0, chains=3, seed=0, **QUIET)
     assert not tree["sample_stats"]["converged"].values.any()
@@ -131,13 +131,13 @@ def test_chains_that_disagree_are_reported():
 
 def test_what_cannot_be_sampled_is_refused():
     with pytest.raises(ValueError, match=r"needs link='probit', got 'logit'.*pmo.latent_model"):
-        pmo.sample_exact(pmo.gp_model(X, Y, link="logit"), **QUIET)
+        pmo.sample_exact(pmo.gp_model(X, Y, "expquad", link="logit"), **QUIET)
     with pytest.raises(ValueError, match="build this one with engine='exact'"):
         pmo.sample_exact(pmo.gp_model(X, Y, engine="plsor"), **QUIET)
     with pytest.raises(ValueError, match=r"no hyperparameters to sample: use pmo.fit"):
         pmo.sample_exact(pmo.gp_model(X, Y, noise=0.5, **FIXED), **QUIET)
     with pytest.raises(ValueError, match="draws must be an integer of at least 1"):
-        pmo.sample_exact(pmo.gp_model(X, Y), draws=0, **QUIET)
+        pmo.sample_exact(pmo.gp_model(X, Y, "expquad"), draws=0, **QUIET)
 
 
 @pytest.mark.slow
@@ -148,7 +148,7 @@ def test_means_equal_those_of_full_nuts():
     rows = np.sort(rng.normal(size=(20, 1)), axis=0)
     y = np.digitize(np.sin(1.5 * rows[:, 0]) + 0.3 * rng.normal(size=20), [-0.3, 0.5])
     options = {"noise": pm.LogNormal.dist(-1.0, 0.7), "lengthscale": pm.LogNormal.dist(0.0, 0.5)}
-    model = pmo.gp_model(rows, y, standardize=False, **options)
+    model = pmo.gp_model(rows, y, "expquad", standardize=False, **options)
     exact = pmo.sample_exact(model, draws=1500, tune=500, chains=2, seed=2, **QUIET)
     with pm.Model():
         ls = pm.LogNormal("lengthscale", 0.0, 0.5)

@@ -47,7 +47,7 @@ def fitted(request):
     engine = request.param
     if engine == "sparse":  # the fit and the draws would each select a basis of their own
         engine = pmo.SparseADF(basis=range(0, 30, 2))
-    model = pmo.gp_model(X, y, engine=engine)
+    model = pmo.gp_model(X, y, "expquad", engine=engine)
     return model, pmo.fit(model, progressbar=False), X
 
 
@@ -73,7 +73,7 @@ def test_draws_at_constant_hyperparameters_have_the_fit_s_moments(fitted):
 
 def test_log_likelihood_is_that_of_the_drawn_f_and_the_drawn_parameters():
     X, y = make_data()
-    model = pmo.gp_model(X, y, link="logit")
+    model = pmo.gp_model(X, y, "expquad", link="logit")
     prior = pm.sample_prior_predictive(6, model=model, random_seed=4)
     given = xr.DataTree.from_dict({"posterior": prior["prior"].to_dataset()})
     tree = pmo.sample_posterior(model, given, seed=1, progressbar=False)
@@ -112,7 +112,7 @@ def test_names_labels_and_statistics_are_kept():
 
 def test_the_seed_decides():
     X, y = make_data(12)
-    model = pmo.gp_model(X, y)
+    model = pmo.gp_model(X, y, "expquad")
     given = constant_tree(pmo.fit(model, progressbar=False), 4)
     a, b, c = (pmo.sample_posterior(model, given, X, seed=s, progressbar=False) for s in (1, 1, 2))
     for group, name in (("posterior", "f"), ("predictions", "y"), ("posterior_predictive", "y")):
@@ -122,7 +122,7 @@ def test_the_seed_decides():
 
 def test_errors_say_what_to_do():
     X, y = make_data(12)
-    model = pmo.gp_model(X, y)
+    model = pmo.gp_model(X, y, "expquad")
     given = constant_tree(pmo.fit(model, progressbar=False), 4)
     with pytest.raises(ValueError, match=r"no posterior group: pass what pm\.sample"):
         pmo.sample_posterior(model, xr.DataTree())
@@ -134,7 +134,7 @@ def test_errors_say_what_to_do():
         pmo.sample_posterior(model, given, thin=0)
     with pytest.raises(ValueError, match="MarginalOrdinal"):
         pmo.sample_posterior(pmo.linear_model(X, y), given)
-    exact = pmo.gp_model(X, y, engine="exact")
+    exact = pmo.gp_model(X, y, "expquad", engine="exact")
     with pytest.raises(ValueError, match="engine='ep'"):
         pmo.sample_posterior(exact, given, X)
 
@@ -164,7 +164,7 @@ def test_the_evidence_of_the_sampler_is_accurate_and_hardly_depends_on_the_last_
 def sampled():
     """Return a model with two free hyperparameters, and what pm.sample says of it in two processes."""
     X, y = make_data()
-    model = pmo.gp_model(X, y, thresholds=[-0.4, 0.4])
+    model = pmo.gp_model(X, y, "expquad", thresholds=[-0.4, 0.4])
     tree = pm.sample(
         800, tune=400, chains=2, cores=2, model=model, random_seed=5, progressbar=False
     )
@@ -212,7 +212,7 @@ def test_threads_may_share_the_problem():
     from concurrent.futures import ThreadPoolExecutor
 
     X, y = make_data(25)
-    model = pmo.gp_model(X, y)
+    model = pmo.gp_model(X, y, "expquad")
     problem = find_evidence(model.logp()).op.problem
     rng = np.random.default_rng(0)
     points = [(np.exp(rng.normal()), np.exp(rng.normal() - 1)) for _ in range(60)]

@@ -37,7 +37,7 @@ def test_relevance_does_not_depend_on_units(data):
 
 def test_relevance_needs_ard(data):
     X, y = data
-    fit = pmo.fit(pmo.gp_model(X, y), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(X, y, "expquad"), progressbar=False)
     with pytest.raises(ValueError, match="ard=True"):
         fit.relevance()
 

@@ -222,7 +222,10 @@ def test_the_objective_of_the_theta_step_has_its_gradient(rng, objective):
     """Through PyMC's transforms and priors, at λ = 0.3."""
     X, y, Xu, _ = two_clouds(rng)
     landscape = Landscape(
-        pmo.gp_model(X, y, engine=EP(tol=1e-11), unlabeled=Xu), objective, True, MatchedProblem.of
+        pmo.gp_model(X, y, "expquad", engine=EP(tol=1e-11), unlabeled=Xu),
+        objective,
+        True,
+        MatchedProblem.of,
     )
     matching = landscape.problem.matching
     matching.codes, matching.weight = rng.integers(0, 2, len(Xu)), 0.3
@@ -240,7 +243,7 @@ def test_the_objective_is_evidence_plus_weighted_mean_log_probability(rng):
     """[SSGPOR, eq. 7] times −n_l, its sign slip corrected: more probable labels raise it."""
     X, y, Xu, _ = two_clouds(rng)
     landscape = Landscape(
-        pmo.gp_model(X, y, engine="ep", unlabeled=Xu), None, False, MatchedProblem.of
+        pmo.gp_model(X, y, "expquad", engine="ep", unlabeled=Xu), None, False, MatchedProblem.of
     )
     matching = landscape.problem.matching
     x = starting_points(landscape, 1, {}, rng)[0]
@@ -260,7 +263,7 @@ def test_the_objective_is_evidence_plus_weighted_mean_log_probability(rng):
 @pytest.fixture(scope="module")
 def clouds():
     X, y, Xu, truth = plane(0)
-    model = pmo.gp_model(X, y, engine="ep", unlabeled=Xu)
+    model = pmo.gp_model(X, y, "expquad", engine="ep", unlabeled=Xu)
     supervised = pmo.fit(model, progressbar=False)
     return Xu, truth, supervised, pmo.fit(model, semisupervised=True, progressbar=False)
 
@@ -311,7 +314,7 @@ def test_predictions_for_unlabelled_rows(clouds):
 def test_missing_labels_come_first(rng):
     X, y, Xu, _ = two_clouds(rng, unlabelled=5)
     rows, y_all = np.concatenate([X, Xu[:4]]), [*y.tolist(), *[None] * 4]
-    model = pmo.gp_model(rows, y_all, engine="laplace", unlabeled=Xu[4:])
+    model = pmo.gp_model(rows, y_all, "expquad", engine="laplace", unlabeled=Xu[4:])
     fit = pmo.fit(model, semisupervised=True, progressbar=False)
     np.testing.assert_allclose(fit.predict_unlabeled().values, fit.predict(Xu).values, rtol=1e-12)
     assert len(fit.unlabeled_labels) == 10
@@ -320,8 +323,8 @@ def test_missing_labels_come_first(rng):
 
 def test_without_the_argument_unlabelled_rows_change_nothing(rng):
     X, y, Xu, _ = two_clouds(rng, unlabelled=5)
-    plain = pmo.fit(pmo.gp_model(X, y, engine="ep"), progressbar=False)
-    fit = pmo.fit(pmo.gp_model(X, y, engine="ep", unlabeled=Xu), progressbar=False)
+    plain = pmo.fit(pmo.gp_model(X, y, "expquad", engine="ep"), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(X, y, "expquad", engine="ep", unlabeled=Xu), progressbar=False)
     assert not isinstance(fit, SemiSupervisedFit)
     np.testing.assert_allclose(fit.thresholds, plain.thresholds, rtol=1e-6)
 
@@ -330,7 +333,7 @@ def test_proportions_of_the_user(rng):
     """Prior shift: a third of the unlabelled rows in the lower class."""
     X, y, Xu, truth = two_clouds(rng)
     rows = Xu[20:]  # 20 low and 40 high
-    model = pmo.gp_model(X, y, engine="ep", unlabeled=rows)
+    model = pmo.gp_model(X, y, "expquad", engine="ep", unlabeled=rows)
     fit = pmo.fit(model, semisupervised=True, proportions=[1 / 3, 2 / 3], progressbar=False)
     np.testing.assert_array_equal(fit.unlabeled_labels, truth[20:])
     np.testing.assert_allclose(fit.proportions, [1 / 3, 2 / 3])
@@ -339,7 +342,7 @@ def test_proportions_of_the_user(rng):
 def test_priors_false_and_bound_are_the_papers(rng):
     X, y, Xu, _ = two_clouds(rng)
     y = np.where(np.arange(y.size) == 2, 2, y)  # not separable, or nothing holds the noise
-    model = pmo.gp_model(X, y, engine="ep", unlabeled=Xu)
+    model = pmo.gp_model(X, y, "expquad", engine="ep", unlabeled=Xu)
     fit = pmo.fit(model, "bound", priors=False, semisupervised=True, progressbar=False)
     assert fit.objective == "bound"
     assert np.all(np.isfinite(fit.path))
@@ -351,7 +354,7 @@ def test_priors_false_and_bound_are_the_papers(rng):
 @pytest.fixture(scope="module")
 def small():
     X, y, Xu, _ = two_clouds(np.random.default_rng(5), unlabelled=6)
-    return pmo.gp_model(X, y, engine="ep", unlabeled=Xu)
+    return pmo.gp_model(X, y, "expquad", engine="ep", unlabeled=Xu)
 
 
 @pytest.mark.parametrize(
@@ -376,7 +379,7 @@ def test_proportions_need_semisupervised(small):
 
 def test_a_class_without_a_label(rng):
     X, y, Xu, _ = two_clouds(rng, unlabelled=6)
-    model = pmo.gp_model(X, y, engine="ep", unlabeled=Xu, categories=[1, 2, 3])
+    model = pmo.gp_model(X, y, "expquad", engine="ep", unlabeled=Xu, categories=[1, 2, 3])
     with pytest.warns(UserWarning, match="no row is labelled '3'.*pass proportions="):
         fit = pmo.fit(model, semisupervised=True, progressbar=False)
     assert 3 not in fit.unlabeled_labels
@@ -386,7 +389,7 @@ def test_a_class_without_a_label(rng):
 
 def test_no_unlabelled_rows(rng):
     X, y, _, _ = two_clouds(rng)
-    model = pmo.gp_model(X, y, engine="ep")
+    model = pmo.gp_model(X, y, "expquad", engine="ep")
     with pytest.warns(UserWarning, match="no unlabelled rows: this is the supervised fit"):
         fit = pmo.fit(model, semisupervised=True, progressbar=False)
     assert fit.path.empty
@@ -407,7 +410,7 @@ def test_engines_that_cannot_say_so(rng):
 
 def test_labels_that_do_not_settle_are_warned_of():
     X, y, Xu, _ = plane(0)
-    model = pmo.gp_model(X, y, engine="ep", unlabeled=Xu)
+    model = pmo.gp_model(X, y, "expquad", engine="ep", unlabeled=Xu)
     with pytest.warns(pmo.ConvergenceWarning, match="labels still changed after 1 rounds at λ"):
         fit = fit_semisupervised(model, progressbar=False, weights=[1e-3], max_rounds=1)
     assert not fit.status.converged
@@ -445,7 +448,7 @@ def test_shifted_clouds_of_section_4():
     errors = []
     for seed in range(6):
         X, y, Xu, truth = plane(seed)
-        model = pmo.gp_model(X, y, engine="ep", unlabeled=Xu)
+        model = pmo.gp_model(X, y, "expquad", engine="ep", unlabeled=Xu)
         fits = [pmo.fit(model, semisupervised=s, progressbar=False) for s in (False, True)]
         errors.append([np.mean(fit.predict(Xu, "class") != truth) for fit in fits])
     supervised, semisupervised = np.mean(errors, axis=0)
@@ -454,7 +457,7 @@ def test_shifted_clouds_of_section_4():
 
 def test_the_schedule_and_the_rounds_reach_fit():
     X, y = np.linspace(0, 3, 12), [1, np.nan, 1, 1, np.nan, np.nan, 2, 2, np.nan, 3, 3, np.nan]
-    model = pmo.gp_model(X, y, engine="laplace")
+    model = pmo.gp_model(X, y, "expquad", engine="laplace")
     fit = pmo.fit(model, semisupervised=True, weights=[0.1, 0.5], max_rounds=7, progressbar=False)
     assert fit.path["weight"].tolist() == [0.1, 0.5]
     assert fit.path["rounds"].max() <= 7

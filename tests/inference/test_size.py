@@ -10,7 +10,7 @@ from pmordinal.inference import size
 @pytest.fixture
 def model():
     x = np.linspace(0, 3, 12)
-    return pmo.gp_model(x, np.repeat([0, 1, 2], 4), engine="ep")
+    return pmo.gp_model(x, np.repeat([0, 1, 2], 4), "expquad", engine="ep")
 
 
 def test_a_large_table_warns_before_it_starts(model, monkeypatch):
@@ -27,7 +27,7 @@ def test_engines_without_such_matrices_do_not_warn(monkeypatch):
     monkeypatch.setattr(size, "MANY", 11)
     x = np.linspace(0, 3, 40)
     y = np.digitize(x, [1, 2])
-    pmo.fit(pmo.gp_model(x, y, engine="inducing"), progressbar=False)
+    pmo.fit(pmo.gp_model(x, y, "expquad", engine="inducing"), progressbar=False)
 
 
 def test_a_memory_error_names_the_alternative(model, monkeypatch):

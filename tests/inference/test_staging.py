@@ -22,7 +22,7 @@ def table(n=240):
 
 
 def model_of(X, y, **options):
-    return pmo.gp_model(X, y, engine=pmo.Inducing(40), **options)
+    return pmo.gp_model(X, y, "expquad", engine=pmo.Inducing(40), **options)
 
 
 @pytest.mark.slow
@@ -47,8 +47,12 @@ def test_the_objective_of_some_rows_is_that_of_a_model_of_them():
     X, y = table(60)
     some = np.sort(np.random.default_rng(1).permutation(60)[:25])
     fixed = {"lengthscale": 1.2, "thresholds": [-0.5, 0.6]}
-    part = Landscape(pmo.gp_model(X, y, engine="laplace", standardize=False, **fixed)).of_rows(some)
-    own = Landscape(pmo.gp_model(X[some], y[some], engine="laplace", standardize=False, **fixed))
+    part = Landscape(
+        pmo.gp_model(X, y, "expquad", engine="laplace", standardize=False, **fixed)
+    ).of_rows(some)
+    own = Landscape(
+        pmo.gp_model(X[some], y[some], "expquad", engine="laplace", standardize=False, **fixed)
+    )
     x = np.array([-0.7])
     assert part.problem.n_labels == 25
     value, gradient = part.value_and_gradient(x)

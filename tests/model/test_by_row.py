@@ -35,7 +35,9 @@ def survey():
 @pytest.fixture(scope="module")
 def grouped(survey):
     X, y = survey
-    return pmo.fit(pmo.gp_model(X, y, thresholds_by="rater", noise_by="site"), progressbar=False)
+    return pmo.fit(
+        pmo.gp_model(X, y, "expquad", thresholds_by="rater", noise_by="site"), progressbar=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +65,7 @@ def test_gradient_of_the_whole_model(survey, engine):
         engine = pmo.Exact(draws=100, standard_error=np.inf)
     else:
         engine = {"ep": pmo.EP(tol=1e-10), "laplace": pmo.Laplace(tol=1e-10)}.get(engine, engine)
-    model = pmo.gp_model(X, y, engine=engine, thresholds_by="rater", noise_by="site")
+    model = pmo.gp_model(X, y, "expquad", engine=engine, thresholds_by="rater", noise_by="site")
     function, x = value_and_gradient(model)
     rng = np.random.default_rng(0)
     x, direction, h = x + 0.2 * rng.normal(size=x.size), rng.normal(size=x.size), 1e-5
@@ -76,7 +78,7 @@ def test_gradient_of_the_whole_model(survey, engine):
 @pytest.mark.parametrize("engine", ["ep", "laplace", "plsor", "sparse"])
 def test_all_fits_find_the_severe_and_the_noisy(survey, engine):
     X, y = survey
-    model = pmo.gp_model(X, y, engine=engine, thresholds_by="rater", noise_by="site")
+    model = pmo.gp_model(X, y, "expquad", engine=engine, thresholds_by="rater", noise_by="site")
     fit = pmo.fit(model, progressbar=False)
     assert fit.status.converged
     means = fit.thresholds.mean(1)
@@ -115,7 +117,7 @@ def test_names_of_groups_do_not_matter(survey):
     )
     names = {"rater": pd.Categorical(X["rater"].astype(str))}
     fits = [
-        pmo.fit(pmo.gp_model(t, y, thresholds_by="rater", **FIXED), progressbar=False)
+        pmo.fit(pmo.gp_model(t, y, "expquad", thresholds_by="rater", **FIXED), progressbar=False)
         for t in (X.assign(**names), other)
     ]
     assert fits[0].objective_value == pytest.approx(fits[1].objective_value, abs=1e-4)
@@ -127,8 +129,8 @@ def test_names_of_groups_do_not_matter(survey):
 def test_one_group_is_none(survey):
     X, y = survey
     one = X[["x"]].assign(all="same")
-    model = pmo.gp_model(one, y, thresholds_by="all", noise_by="all")
-    plain = pmo.gp_model(X[["x"]], y)
+    model = pmo.gp_model(one, y, "expquad", thresholds_by="all", noise_by="all")
+    plain = pmo.gp_model(X[["x"]], y, "expquad")
     at = {
         "lengthscale_log__": np.log(0.7),
         "noise_population_log__": np.log(0.5),
@@ -156,23 +158,23 @@ def test_weights_are_repeated_rows(counted, engine):
     X, y, X_again, y_again, w = counted
     engine = {"ep": pmo.EP(tol=1e-12), "laplace": pmo.Laplace(tol=1e-12)}.get(engine, engine)
     options = {"engine": engine, "thresholds_by": "rater", "noise_by": "site"}
-    a = pmo.gp_model(X, y, weights="count", **options)
-    b = pmo.gp_model(X_again, y_again, **options)
+    a = pmo.gp_model(X, y, "expquad", weights="count", **options)
+    b = pmo.gp_model(X_again, y_again, "expquad", **options)
     f, x = value_and_gradient(a)
     g, _ = value_and_gradient(b)
     x = x + 0.1 * np.random.default_rng(0).normal(size=x.size)
     (value, gradient), (again, gradient_again) = f(x), g(x)
     assert value == pytest.approx(again, abs=1e-8)
     np.testing.assert_allclose(gradient, gradient_again, atol=1e-6)
-    by_array = pmo.gp_model(X.drop(columns="count"), y, weights=w, **options)
+    by_array = pmo.gp_model(X.drop(columns="count"), y, "expquad", weights=w, **options)
     assert value_and_gradient(by_array)[0](x)[0] == value
 
 
 def test_fits_and_checks_with_weights(counted, tmp_path):
     X, y, X_again, y_again, w = counted
     options = {"thresholds_by": "rater", **FIXED}
-    a = pmo.fit(pmo.gp_model(X, y, weights="count", **options), progressbar=False)
-    b = pmo.fit(pmo.gp_model(X_again, y_again, **options), progressbar=False)
+    a = pmo.fit(pmo.gp_model(X, y, "expquad", weights="count", **options), progressbar=False)
+    b = pmo.fit(pmo.gp_model(X_again, y_again, "expquad", **options), progressbar=False)
     # the objectives agree to rounding; the optimiser stops within 1e-7 of n of their optimum
     assert a.log_evidence == pytest.approx(b.log_evidence, abs=2e-3)
     np.testing.assert_allclose(a.predict(X.head(6)), b.predict(X.head(6)), atol=5e-3)
@@ -196,7 +198,8 @@ def test_fits_and_checks_with_weights(counted, tmp_path):
     again = pmo.load(tmp_path / "fit.nc")
     assert again.posterior.loo == pytest.approx(a.posterior.loo, abs=1e-8)
     half = pmo.fit(
-        pmo.gp_model(X, y, weights=0.5 * w, **{**options, "thresholds_by": None}), progressbar=False
+        pmo.gp_model(X, y, "expquad", weights=0.5 * w, **{**options, "thresholds_by": None}),
+        progressbar=False,
     )
     with pytest.raises(ValueError, match="not whole numbers"):
         pmo.calibration(half)
@@ -328,18 +331,22 @@ def test_by_hand(survey):
 def test_refusals(survey):
     X, y = survey
     with pytest.raises(ValueError, match="weights must be positive, got 0 in row 2"):
-        pmo.gp_model(X, y, weights=np.where(np.arange(60) == 2, 0, 1))
+        pmo.gp_model(X, y, "expquad", weights=np.where(np.arange(60) == 2, 0, 1))
     with pytest.raises(ValueError, match="one number for each of the 60 rows, got 3"):
-        pmo.gp_model(X, y, weights=[1, 1, 1])
+        pmo.gp_model(X, y, "expquad", weights=[1, 1, 1])
     with pytest.raises(ValueError, match="weights: 'count' must be a column of the table X"):
-        pmo.gp_model(X, y, weights="count")
+        pmo.gp_model(X, y, "expquad", weights="count")
     with pytest.raises(ValueError, match="'exact' has one latent value a label"):
-        pmo.gp_model(X, y, engine="exact", weights=np.ones(60))
+        pmo.gp_model(X, y, "expquad", engine="exact", weights=np.ones(60))
     with pytest.raises(TypeError, match="noise_by must be the name of a column"):
-        pmo.gp_model(X, y, noise_by=["site"])
+        pmo.gp_model(X, y, "expquad", noise_by=["site"])
     y_part = np.where(np.arange(60) < 5, np.nan, y)
     with pytest.raises(ValueError, match="semi-supervised fit knows neither"):
-        pmo.fit(pmo.gp_model(X, y_part, noise_by="site"), semisupervised=True, progressbar=False)
+        pmo.fit(
+            pmo.gp_model(X, y_part, "expquad", noise_by="site"),
+            semisupervised=True,
+            progressbar=False,
+        )
     cov = pm.gp.cov.ExpQuad(1, ls=1.0) + pm.gp.cov.WhiteNoise(0.3)
     with pytest.raises(ValueError, match="white noise of their own"):
         pmo.fit(pmo.gp_model(X[["x"]], y, cov, weights=np.full(60, 2.0)), progressbar=False)
@@ -350,8 +357,8 @@ def test_missing_labels_take_their_groups_along(survey):
     missing = np.arange(60) % 5 == 0
     options = {"thresholds_by": "rater", "noise_by": "site", "standardize": False, **FIXED}
     w = np.arange(60) % 3 + 1.0
-    a = pmo.gp_model(X, np.where(missing, np.nan, y), weights=w, **options)
-    b = pmo.gp_model(X[~missing], y[~missing], weights=w[~missing], **options)
+    a = pmo.gp_model(X, np.where(missing, np.nan, y), "expquad", weights=w, **options)
+    b = pmo.gp_model(X[~missing], y[~missing], "expquad", weights=w[~missing], **options)
     assert a.compile_logp()(a.initial_point()) == b.compile_logp()(b.initial_point())
 
 

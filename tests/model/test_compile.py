@@ -128,7 +128,7 @@ def test_a_function_survives_pickling():
 @pytest.fixture
 def model(rng):
     X = rng.normal(size=(12, 2))
-    return pmo.gp_model(X, np.arange(12) % 3)
+    return pmo.gp_model(X, np.arange(12) % 3, "expquad")
 
 
 def linker(function):
@@ -152,5 +152,5 @@ def test_the_model_is_interpreted_unless_a_mode_is_asked_for(model):
 
 def test_a_model_of_the_users_own_stays_as_it_is(rng):
     with pm.Model() as own:
-        assert pmo.gp_model(rng.normal(size=(6, 1)), np.arange(6) % 2) is own
+        assert pmo.gp_model(rng.normal(size=(6, 1)), np.arange(6) % 2, "expquad") is own
     assert not isinstance(own, SmallModel)

@@ -18,7 +18,7 @@ def table(rng):
 @pytest.mark.parametrize(("most", "engine"), [(40, "ep"), (39, "inducing")])
 def test_many_rows_are_for_inducing_points(table, most, engine, monkeypatch):
     monkeypatch.setattr(base, "COMFORTABLE", most)
-    fit = pmo.fit(pmo.gp_model(table[["x"]], table["grade"]), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(table[["x"]], table["grade"], "expquad"), progressbar=False)
     assert fit.engine == engine
     assert pmo.fit(pmo.formula_model("grade ~ x", table), progressbar=False).engine == engine
     assert OrdinalGPClassifier().fit(table[["x"]], table["grade"]).fit_.engine == engine
@@ -27,19 +27,24 @@ def test_many_rows_are_for_inducing_points(table, most, engine, monkeypatch):
 def test_rows_without_labels_do_not_count(table, monkeypatch):
     monkeypatch.setattr(base, "COMFORTABLE", 30)
     y = table["grade"].astype(float).where(table.index < 30)
-    assert pmo.fit(pmo.gp_model(table[["x"]], y), progressbar=False).engine == "ep"
+    assert pmo.fit(pmo.gp_model(table[["x"]], y, "expquad"), progressbar=False).engine == "ep"
 
 
 def test_what_the_user_names_is_kept(table, monkeypatch):
     monkeypatch.setattr(base, "COMFORTABLE", 10)
     X, y = table[["x"]], table["grade"]
-    assert pmo.fit(pmo.gp_model(X, y, engine="laplace"), progressbar=False).engine == "laplace"
+    assert (
+        pmo.fit(pmo.gp_model(X, y, "expquad", engine="laplace"), progressbar=False).engine
+        == "laplace"
+    )
     # only some engines have this objective
-    assert pmo.fit(pmo.gp_model(X, y, objective="loo"), progressbar=False).engine == "ep"
+    assert pmo.fit(pmo.gp_model(X, y, "expquad", objective="loo"), progressbar=False).engine == "ep"
 
 
 def test_the_fit_says_why(table, monkeypatch):
     monkeypatch.setattr(base, "COMFORTABLE", 39)
-    fit = pmo.fit(pmo.gp_model(table[["x"]], table["grade"], engine="inducing"), progressbar=False)
+    fit = pmo.fit(
+        pmo.gp_model(table[["x"]], table["grade"], "expquad", engine="inducing"), progressbar=False
+    )
     assert "rows stand for all; 40 are too many for 'ep'" in str(fit)
     assert COMFORTABLE > 1000

@@ -153,16 +153,16 @@ def test_missing_labels_are_marginalised_and_kept(table):
     X, y = table
     holes = pd.Categorical.from_codes(np.where(np.arange(N) % 5 == 1, -1, y.codes), dtype=y.dtype)
     options = {"lengthscale": 1.0, "noise": 0.4, "thresholds": [-0.5, 0.6], "standardize": False}
-    with_holes = pmo.gp_model(X, holes, **options)
+    with_holes = pmo.gp_model(X, holes, "expquad", **options)
     kept = holes.codes >= 0
-    without = pmo.gp_model(X[kept], y[kept], **options)
+    without = pmo.gp_model(X[kept], y[kept], "expquad", **options)
     assert with_holes.compile_logp(mode=PYTHON)({}) == pytest.approx(
         without.compile_logp(mode=PYTHON)({}), abs=1e-7
     )
     problem = problem_of(with_holes)
     np.testing.assert_array_equal(problem.unlabeled, X.to_numpy()[~kept])
     assert with_holes.coords["obs"] == tuple(X.index[kept])
-    more = pmo.gp_model(X, holes, unlabeled=X[:2] + 9, **options)
+    more = pmo.gp_model(X, holes, "expquad", unlabeled=X[:2] + 9, **options)
     np.testing.assert_allclose(problem_of(more).unlabeled[-2:], X[:2].to_numpy() + 9)
     linear = pmo.linear_model(X, holes)
     assert linear["y"].eval(mode=PYTHON).shape == (kept.sum(),)
@@ -186,7 +186,7 @@ def test_a_level_that_nobody_has_is_as_uncertain_as_one_without_labels():
 def test_declared_classes_keep_their_place(table):
     X, y = table
     codes = y.codes.astype(int) + 1
-    model = pmo.gp_model(X, codes, categories=[0, 1, 2, 3, 4])
+    model = pmo.gp_model(X, codes, "expquad", categories=[0, 1, 2, 3, 4])
     assert model.coords["threshold"] == ("0|1", "1|2", "2|3", "3|4")
     assert model.initial_point()["thresholds_ordered__"].shape == (4,)
     assert np.isfinite(model.compile_logp(mode=PYTHON)(model.initial_point()))
@@ -197,7 +197,7 @@ def test_declared_classes_keep_their_place(table):
 def test_prior_predictive_draws_are_class_codes_of_the_whole_model(table):
     """Default back end. Thresholds are uniform on the simplex: each class has a third of the mass."""
     X, y = table
-    tree = pm.sample_prior_predictive(300, model=pmo.gp_model(X, y), random_seed=4)
+    tree = pm.sample_prior_predictive(300, model=pmo.gp_model(X, y, "expquad"), random_seed=4)
     drawn = tree["prior_predictive"]["y"]
     assert drawn.dims == ("chain", "draw", "obs")
     assert list(drawn["obs"].values) == list(X.index)
@@ -222,7 +222,7 @@ def test_rows_of_one_prior_draw_share_a_latent_function():
 @pytest.mark.slow
 def test_find_map_on_the_gp_model_in_the_default_back_end(table):
     X, y = table
-    model = pmo.gp_model(X, y)
+    model = pmo.gp_model(X, y, "expquad")
     point = pm.find_MAP(model=model, progressbar=False)
     assert np.all(np.diff(point["thresholds"]) > 0)
     fit = pmo.fit(model, progressbar=False)
@@ -237,7 +237,7 @@ def test_find_map_on_the_gp_model_in_the_default_back_end(table):
 
 def test_sampling_the_gp_model_in_the_default_back_end(table):
     X, y = table
-    model = pmo.gp_model(X, y)
+    model = pmo.gp_model(X, y, "expquad")
     tree = pm.sample(
         draws=15,
         tune=15,
@@ -360,7 +360,7 @@ def test_bad_arguments_of_marginal_ordinal(table, change, error, message):
 def test_bad_arguments_of_the_gp_model(table, options, error, message):
     X, y = table
     with pytest.raises(error, match=message):
-        pmo.gp_model(X, y, **options)
+        pmo.gp_model(X, y, "expquad", **options)
 
 
 @pytest.mark.parametrize("factory", [pmo.gp_model, pmo.linear_model])
@@ -384,7 +384,7 @@ def test_rows_with_several_names_have_one_in_trees_and_files(table, tmp_path):
     X, y = table
     index = pd.MultiIndex.from_product([[1, 2], list("abcdefg")], names=["plot", "row"])
     names = [f"{plot}, {row}" for plot, row in index]
-    fit = pmo.fit(pmo.gp_model(X.set_axis(index), y), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(X.set_axis(index), y, "expquad"), progressbar=False)
     assert fit.index.tolist() == names
     assert fit.to_datatree(draws=2)["posterior"]["obs"].values.tolist() == names
     assert pmo.loo(fit).elpd_i["obs"].values.tolist() == names

@@ -49,7 +49,7 @@ def test_both_free_needs_proper_priors():
     ],
 )
 def test_one_fixed_is_enough(options):
-    landscape = Landscape(pmo.gp_model(X, Y, **options), priors=False)
+    landscape = Landscape(pmo.gp_model(X, Y, "expquad", **options), priors=False)
     (start,) = starting_points(landscape, 1, {}, np.random.default_rng(0))
     assert np.isfinite(landscape.gradient(start)).all() and landscape.log_prior(start) == 0.0
 

@@ -84,7 +84,7 @@ def test_gradients_taken_by_jax(jax, cases, name):
 def test_models_without_a_version_for_jax(jax, wine):
     from pymc.sampling.jax import get_jaxified_logp
 
-    for model in (pmo.gp_model(*wine), pmo.latent_model(*wine)):
+    for model in (pmo.gp_model(*wine, "expquad"), pmo.latent_model(*wine, "expquad")):
         with pytest.raises(NotImplementedError, match=r"runs in NumPy, .*nuts_sampler='pymc'"):
             get_jaxified_logp(model)
 

@@ -90,7 +90,7 @@ def test_dlogp_of_other_covariances(table):
         pmo.latent_model(X, y, cov)
     assert_dlogp(model)
     assert_dlogp(pmo.latent_model(X, y, amplitude=pm.HalfNormal.dist(1), noise=1.0))
-    assert_dlogp(pmo.latent_model(X, y, approx="hsgp", m=5, c=2.0))
+    assert_dlogp(pmo.latent_model(X, y, "expquad", approx="hsgp", m=5, c=2.0))
     index = np.arange(11)[:, None]
     assert_dlogp(pmo.latent_model(index, y, pmo.Precomputed(np.eye(11) + 1.0)))  # no parameters
 
@@ -139,7 +139,7 @@ def test_integral_over_the_coordinates_is_the_evidence():
 @pytest.mark.slow
 def test_prior_draws_have_the_covariance(table):
     X, y = table
-    model = pmo.latent_model(X, y, **FIXED)
+    model = pmo.latent_model(X, y, "expquad", **FIXED)
     f = pm.draw(model["f"], draws=4000, random_seed=1, mode=PYTHON)
     K = Gram(lower(pm.gp.cov.ExpQuad(2, ls=1.0)), find_latent(model).op.problem.X, [1.1]).matrix
     assert np.abs(np.cov(f.T) - K).max() < 0.11  # five standard errors, √(2/4000) each
@@ -151,7 +151,7 @@ def test_missing_labels_leave_the_rows_out(approx, table):
     X, y = table
     y = pd.Series(y, index=X.index)
     y.iloc[3] = None
-    model = pmo.latent_model(X, y, approx=approx)
+    model = pmo.latent_model(X, y, "expquad", approx=approx)
     assert "d" not in model.coords["obs"]
     assert model["f"].eval(
         {v: np.zeros(v.type.shape) + 1 for v in []} or None, mode=PYTHON
@@ -161,7 +161,7 @@ def test_missing_labels_leave_the_rows_out(approx, table):
 def test_singular_matrices_have_gradients(table):
     """A length-scale of 10⁴ makes all rows one; nothing is added to the diagonal."""
     X, y = table
-    model = pmo.latent_model(X, y)
+    model = pmo.latent_model(X, y, "expquad")
     point = model.initial_point(random_seed=0)
     point["lengthscale_log__"] = np.array(np.log(1e4))
     value = model.compile_logp(mode=PYTHON)(point)
@@ -179,7 +179,7 @@ def test_white_noise_tells_copies_apart(table):
 
 def test_unusable_parameters_have_zero_density(table):
     X, y = table
-    model = pmo.latent_model(X, y)
+    model = pmo.latent_model(X, y, "expquad")
     point = model.initial_point(random_seed=0)
     point["lengthscale_log__"] = np.array(-800.0)
     assert not np.isfinite(model.compile_logp(mode=PYTHON)(point))
@@ -190,7 +190,7 @@ def test_unusable_parameters_have_zero_density(table):
 def test_hsgp_has_nearly_the_covariance(ls):
     x = np.linspace(-1.0, 1.0, 12)[:, None]
     fixed = {"standardize": False, "lengthscale": ls, "noise": 0.3, "thresholds": [-1.0, 1.0]}
-    model = pmo.latent_model(x, np.arange(12) % 3, approx="hsgp", **fixed)
+    model = pmo.latent_model(x, np.arange(12) % 3, "expquad", approx="hsgp", **fixed)
     f = pm.draw(model["f"], draws=3000, random_seed=1, mode=PYTHON)
     K = np.exp(-0.5 * ((x - x.T) / ls) ** 2)
     assert np.abs(np.cov(f.T) - K).max() < 0.13  # five standard errors
@@ -200,7 +200,7 @@ def test_hsgp_density_is_that_of_the_weights(rng):
     """White weights β give v = Lᵀβ − L⁻¹x the density N(−L⁻¹x, LᵀL)."""
     x = np.linspace(-1.0, 1.0, 9)[:, None]
     fixed = {"lengthscale": 0.8, "noise": 0.5, "thresholds": [-0.4, 0.4]}
-    model = pmo.latent_model(x, np.arange(9) % 3, approx="hsgp", m=6, c=2.0, **fixed)
+    model = pmo.latent_model(x, np.arange(9) % 3, "expquad", approx="hsgp", m=6, c=2.0, **fixed)
     shift, L = (v.eval(mode=PYTHON) for v in model["f_white"].owner.inputs[1:3])
     v = rng.normal(size=6)
     expected = stats.multivariate_normal(-np.linalg.solve(L, shift), L.T @ L).logpdf(v)
@@ -215,7 +215,7 @@ def test_hsgp_density_is_that_of_the_weights(rng):
 
 def test_conditional_draws_are_those_of_the_gaussian(table, rng):
     X, y = table
-    model = pmo.latent_model(X, y, **FIXED)
+    model = pmo.latent_model(X, y, "expquad", **FIXED)
     problem = find_latent(model).op.problem
     f = rng.normal(size=9)[problem.whitening.inverse]
     new = pd.DataFrame(
@@ -256,33 +256,33 @@ def test_conditional_of_the_basis_continues_the_function(rng):
 def test_errors(table):
     X, y = table
     with pytest.raises(ValueError, match="approx"):
-        pmo.latent_model(X, y, approx="sparse")
+        pmo.latent_model(X, y, "expquad", approx="sparse")
     with pytest.raises(ValueError, match="m and c belong"):
-        pmo.latent_model(X, y, m=10)
+        pmo.latent_model(X, y, "expquad", m=10)
     wide = np.random.default_rng(0).normal(size=(11, 4))
     with pytest.raises(ValueError, match="give m="):
-        pmo.latent_model(wide, y, approx="hsgp")
+        pmo.latent_model(wide, y, "expquad", approx="hsgp")
     with pytest.raises(ValueError, match="spectral density"):
         pmo.latent_model(X, y, pm.gp.cov.Linear(2, c=0.0), approx="hsgp")
     with pytest.raises(ValueError, match="build it with"):
-        find_latent(pmo.gp_model(X, y))
+        find_latent(pmo.gp_model(X, y, "expquad"))
     with pytest.raises(ValueError, match="no draws of 'lengthscale'"):
-        pmo.sample_posterior(pmo.latent_model(X, y), tree_of(f=np.zeros((1, 1, 11))), X)
+        pmo.sample_posterior(pmo.latent_model(X, y, "expquad"), tree_of(f=np.zeros((1, 1, 11))), X)
     with pytest.raises(ValueError, match="no posterior"):
-        pmo.sample_posterior(pmo.latent_model(X, y), xr.DataTree(), X)
+        pmo.sample_posterior(pmo.latent_model(X, y, "expquad"), xr.DataTree(), X)
 
 
 def test_a_basis_needs_attributes_that_vary():
     x, y = np.arange(6.0), [0, 0, 1, 1, 2, None]
     match = "'{}' is constant in the labelled rows: drop the column or the level"
     with pytest.raises(ValueError, match=match.format("still")):
-        pmo.latent_model(pd.DataFrame({"x": x, "still": 1.0}), y, approx="hsgp")
+        pmo.latent_model(pd.DataFrame({"x": x, "still": 1.0}), y, "expquad", approx="hsgp")
     late = pd.DataFrame({"x": x, "late": [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]})  # varies in no label
     with pytest.raises(ValueError, match=match.format("late")):
-        pmo.latent_model(late, y, approx="hsgp")
+        pmo.latent_model(late, y, "expquad", approx="hsgp")
     column = pd.Categorical(list("ababab"), categories=["a", "b", "new"])
     with pytest.raises(ValueError, match=match.format("level=new")):
-        pmo.latent_model(pd.DataFrame({"level": column}), y, approx="hsgp")
+        pmo.latent_model(pd.DataFrame({"level": column}), y, "expquad", approx="hsgp")
 
 
 def test_sample_posterior_completes_the_tree(table):
@@ -321,7 +321,7 @@ def assert_converged(tree, names=("lengthscale", "noise", "thresholds", "f")):
 def test_wine_converges_at_default_settings():
     """The README's data: PyMC's defaults, and all that ArviZ asks for."""
     wine = pmo.datasets.wine()
-    model = pmo.latent_model(wine[list(INPUTS)], wine["rating"])
+    model = pmo.latent_model(wine[list(INPUTS)], wine["rating"], "expquad")
     tree = sampled(model, nuts_sampler="pymc", chains=4, cores=2)
     assert_converged(tree)
     with model:
@@ -332,7 +332,7 @@ def test_wine_converges_at_default_settings():
     assert tree["posterior"]["threshold"].values.tolist() == ["1|2", "2|3", "3|4", "4|5"]
     assert az.loo(tree).good_k >= 0.7
     # the same posterior by a way that shares nothing with this one: importance weights on curvature
-    fit = pmo.fit(pmo.gp_model(wine[list(INPUTS)], wine["rating"]), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(wine[list(INPUTS)], wine["rating"], "expquad"), progressbar=False)
     other = fit.to_datatree(draws=2000, hyper="gaussian", seed=8)
     log_w = (other["sample_stats"]["log_p"] - other["sample_stats"]["log_q"]).values[0]
     weights = np.exp(log_w - log_w.max())
@@ -353,7 +353,9 @@ def test_nutpie_samples_it():
     rng = np.random.default_rng(8)
     x = np.linspace(-1.0, 1.0, 20)[:, None]
     y = np.digitize(x.ravel() + 0.5 * rng.normal(size=20), [-0.4, 0.3])
-    tree = sampled(pmo.latent_model(x, y), nuts_sampler="nutpie", draws=200, tune=300, chains=2)
+    tree = sampled(
+        pmo.latent_model(x, y, "expquad"), nuts_sampler="nutpie", draws=200, tune=300, chains=2
+    )
     assert tree["posterior"]["f"].shape == (2, 200, 20)
     assert int(tree["sample_stats"]["diverging"].sum()) < 10
     assert float(az.rhat(tree, var_names=["f"])["f"].max()) < 1.1

@@ -36,37 +36,37 @@ def few(**options):
 
 def built(X, y):
     """Return the problem of a model, which alone is not to keep it."""
-    return find_evidence(pmo.gp_model(X, y).logp()).op.problem
+    return find_evidence(pmo.gp_model(X, y, "expquad").logp()).op.problem
 
 
 def fitted(X, y):
-    model = pmo.gp_model(X, y, engine="laplace")
+    model = pmo.gp_model(X, y, "expquad", engine="laplace")
     fit = pmo.fit(model, max_evaluations=2, **QUIET)
     fit.predict(X)
     return find_evidence(model.logp()).op.problem
 
 
 def sampled(X, y):
-    model = pmo.gp_model(X, y, engine="laplace")
+    model = pmo.gp_model(X, y, "expquad", engine="laplace")
     tree = pm.sample(model=model, **few(random_seed=1))
     pmo.sample_posterior(model, tree, X[:2], seed=1, **QUIET)
     return find_evidence(model.logp()).op.problem
 
 
 def latent(X, y):
-    model = pmo.latent_model(X, y)
+    model = pmo.latent_model(X, y, "expquad")
     model.compile_logp(mode=OFTEN)(model.initial_point())
     return find_latent(model).op.problem
 
 
 def basis(X, y):
-    model = pmo.latent_model(X, y, approx="hsgp", m=3, c=2.0)
+    model = pmo.latent_model(X, y, "expquad", approx="hsgp", m=3, c=2.0)
     model.compile_logp(mode=OFTEN)(model.initial_point())
     return find_latent(model).op.problem
 
 
 def copied(X, y):
-    model = pmo.gp_model(X, y)
+    model = pmo.gp_model(X, y, "expquad")
     pm.do(model, {"noise": 1.0})
     other = cloudpickle.loads(cloudpickle.dumps(model))
     return find_evidence(other.logp()).op.problem
@@ -143,13 +143,13 @@ def test_copies_have_the_same_density_and_live_without_the_first(table, make, co
 def test_one_class_for_all_variables_and_models(table):
     ops = [
         rv.owner.op
-        for model in (pmo.gp_model(*table), pmo.linear_model(*table))
+        for model in (pmo.gp_model(*table, "expquad"), pmo.linear_model(*table))
         for rv in model.basic_RVs
     ]
     laws = [op for op in ops if type(op) is LawRV]
     assert len(laws) == 4  # thresholds and labels of both
     assert len(set(laws)) == 3  # the priors of the thresholds are one law, with other parameters
-    assert pmo.gp_model(*table)["y"].owner.op != laws[1]  # other data
+    assert pmo.gp_model(*table, "expquad")["y"].owner.op != laws[1]  # other data
     text = pmo.linear_model(*table).str_repr()
     assert "InducedDirichlet(" in text
     assert "Ordinal(" in text
@@ -177,7 +177,7 @@ def test_sizes_follow_the_parameters_of_a_copy():
 
 
 def test_threads_may_use_one_model(table):
-    model = pmo.gp_model(*table)
+    model = pmo.gp_model(*table, "expquad")
     run = model.logp_dlogp_function(ravel_inputs=True)
     x = pm.blocking.DictToArrayBijection.map(model.initial_point()).data
     gate = threading.Barrier(3)

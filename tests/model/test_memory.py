@@ -140,7 +140,7 @@ def test_large_solutions_are_not_collected(rng):
 def problem(request, rng):
     X = rng.normal(size=(40, 2))
     y = np.digitize(X[:, 0] + 0.4 * rng.normal(size=40), [-0.5, 0.5])
-    return find_evidence(pmo.gp_model(X, y, engine=request.param).logp()).op.problem
+    return find_evidence(pmo.gp_model(X, y, "expquad", engine=request.param).logp()).op.problem
 
 
 def parameters(rng, count):
@@ -279,8 +279,8 @@ def test_the_same_seed_gives_the_same_chain(rng):
     y = (X[:, 0] + 0.3 * rng.normal(size=25) > 0).astype(int)
     options = {"draws": 60, "tune": 60, "chains": 1, "cores": 1, "random_seed": 5}
     options |= {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
-    model = pmo.gp_model(X, y)
-    trees = [pm.sample(model=m, **options) for m in (model, model, pmo.gp_model(X, y))]
+    model = pmo.gp_model(X, y, "expquad")
+    trees = [pm.sample(model=m, **options) for m in (model, model, pmo.gp_model(X, y, "expquad"))]
     first, *others = (tree["posterior"]["noise"].values for tree in trees)
     for other in others:
         np.testing.assert_array_equal(other, first)
@@ -305,7 +305,7 @@ def drawn(model, **options):
 def test_a_seed_gives_the_same_draws_on_any_number_of_cores(rng, engine):
     X = rng.normal(size=(25, 1))
     y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=25), [-0.4, 0.4])
-    model = pmo.gp_model(X, y, engine=engine)
+    model = pmo.gp_model(X, y, "expquad", engine=engine)
     first, *others = (drawn(model, **options) for options in SETTINGS.values())
     for other in others:
         np.testing.assert_array_equal(other, first)
@@ -316,6 +316,6 @@ def test_a_seed_gives_the_same_draws_on_any_number_of_cores(rng, engine):
 def test_a_seed_gives_the_same_draws_with_nutpie(rng):
     """Where no thread has two chains."""
     X = rng.normal(size=(25, 1))
-    model = pmo.gp_model(X, (X[:, 0] + 0.3 * rng.normal(size=25) > 0).astype(int))
+    model = pmo.gp_model(X, (X[:, 0] + 0.3 * rng.normal(size=25) > 0).astype(int), "expquad")
     first, second = (drawn(model, cores=3, nuts_sampler="nutpie") for _ in range(2))
     np.testing.assert_array_equal(second, first)

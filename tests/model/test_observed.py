@@ -30,9 +30,9 @@ def draws_of(point, count=20):
 def test_a_fit_has_the_labels_that_were_observed(engine):
     """pm.observe replaces the labels: hyperparameters, posterior and predictions are those of a new model."""
     replaced = pmo.fit(
-        pm.observe(pmo.gp_model(X, Y, engine=engine), {"y": FLIPPED}), progressbar=False
+        pm.observe(pmo.gp_model(X, Y, "expquad", engine=engine), {"y": FLIPPED}), progressbar=False
     )
-    anew = pmo.fit(pmo.gp_model(X, FLIPPED, engine=engine), progressbar=False)
+    anew = pmo.fit(pmo.gp_model(X, FLIPPED, "expquad", engine=engine), progressbar=False)
     np.testing.assert_array_equal(replaced.posterior.y, FLIPPED)
     assert replaced.objective_value == pytest.approx(anew.objective_value, abs=1e-6)
     np.testing.assert_allclose(replaced.predict(ENDS), anew.predict(ENDS), atol=1e-5)
@@ -41,7 +41,7 @@ def test_a_fit_has_the_labels_that_were_observed(engine):
 
 def test_rows_without_a_label_stay_without():
     y = [1, 1, None, 2, 2, None, 3, 3]
-    model = pm.observe(pmo.gp_model(np.arange(8.0), y), {"y": [2, 2, 1, 1, 0, 0]})
+    model = pm.observe(pmo.gp_model(np.arange(8.0), y, "expquad"), {"y": [2, 2, 1, 1, 0, 0]})
     fit = pmo.fit(model, progressbar=False)
     np.testing.assert_array_equal(fit.labels.codes, [2, 2, -1, 1, 1, -1, 0, 0])
     assert len(fit.unlabeled) == 2
@@ -49,7 +49,7 @@ def test_rows_without_a_label_stay_without():
 
 @pytest.mark.parametrize("wrong", [3, -1])
 def test_codes_of_no_class_are_refused(wrong):
-    model = pm.observe(pmo.gp_model(X, Y), {"y": [0, 1, wrong] * 8})
+    model = pm.observe(pmo.gp_model(X, Y, "expquad"), {"y": [0, 1, wrong] * 8})
     with pytest.raises(ValueError, match=f"class codes are 0 to 2 for .* got {wrong}"):
         pmo.fit(model, progressbar=False)
 
@@ -85,7 +85,7 @@ def test_exact_sampling_has_the_labels_that_were_observed():
 
 @pytest.fixture(scope="module")
 def model():
-    return pmo.gp_model(X, Y)
+    return pmo.gp_model(X, Y, "expquad")
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_it_is_refused_before_sampling_begins(model):
 
 def test_other_variables_of_the_model_are_free(tree):
     """Prior draws, and predictive draws and densities of another observed variable, are PyMC's."""
-    model = pmo.gp_model(X, Y)
+    model = pmo.gp_model(X, Y, "expquad")
     with model:
         pm.Normal("z", model["noise"], 1.0, observed=[0.1, 0.2])
     assert pm.sample_prior_predictive(3, model=model)["prior_predictive"]["y"].shape == (1, 3, 24)
@@ -158,7 +158,7 @@ def test_thresholds_from_data_have_the_right_number(factory, values):
 
 def test_thresholds_may_not_change_their_number_later():
     with pm.Model() as model:
-        pmo.gp_model(X, Y, thresholds=pm.Data("b", [-0.5, 0.5]))
+        pmo.gp_model(X, Y, "expquad", thresholds=pm.Data("b", [-0.5, 0.5]))
     pm.set_data({"b": [-0.5, 0.0, 0.5]}, model=model)
     with pytest.raises(ValueError, match="3 thresholds for 3 classes"):
         pmo.fit(model, progressbar=False)

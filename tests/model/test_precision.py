@@ -69,7 +69,7 @@ def test_fits_and_chains_over_hyperparameters():
     X = rng.normal(size=(12, 1))
     y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=12), [-0.4, 0.4])
     for engine, (value, *probabilities) in found.items():
-        fit = pmo.fit(pmo.gp_model(X, y, engine=engine), progressbar=False)
+        fit = pmo.fit(pmo.gp_model(X, y, "expquad", engine=engine), progressbar=False)
         assert value == pytest.approx(fit.objective_value, abs=1e-3)
         np.testing.assert_allclose(probabilities, fit.predict(X[:2]).values.ravel(), atol=1e-2)
 

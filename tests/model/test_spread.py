@@ -44,7 +44,7 @@ def table():
 def in_memory(table):
     """Return the fit in memory, in blocks of the same size."""
     before, blocks.ROWS = blocks.ROWS, 40
-    fit = pmo.fit(pmo.gp_model(*table, engine=ENGINE), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(*table, "expquad", engine=ENGINE), progressbar=False)
     blocks.ROWS = before
     return fit
 
@@ -68,7 +68,9 @@ def assert_same(fit, other):
 @pytest.mark.parametrize("bounds", [(0, 0, 33, 90, 90)])
 def test_a_fit_is_that_in_memory(table, in_memory, bounds):
     with dask.config.set(scheduler="synchronous"):
-        fit = pmo.fit(pmo.gp_model(*spread(table, *bounds), engine=ENGINE), progressbar=False)
+        fit = pmo.fit(
+            pmo.gp_model(*spread(table, *bounds), "expquad", engine=ENGINE), progressbar=False
+        )
     assert_same(fit, in_memory)
     assert fit.whole.rows == 140 and "140 rows" in repr(fit)
 
@@ -81,8 +83,10 @@ def test_a_sample_stands_for_single_rows_and_files_know_all(table, monkeypatch, 
     monkeypatch.setattr(inducing, "STAGES", (30, 70))
     engine = pmo.Inducing(n_inducing=8, rounds=1, sites="laplace")
     with dask.config.set(scheduler="synchronous"):
-        expected = pmo.fit(pmo.gp_model(*table, engine=engine), progressbar=False)
-        fit = pmo.fit(pmo.gp_model(*spread(table, 0, 99), engine=engine), progressbar=False)
+        expected = pmo.fit(pmo.gp_model(*table, "expquad", engine=engine), progressbar=False)
+        fit = pmo.fit(
+            pmo.gp_model(*spread(table, 0, 99), "expquad", engine=engine), progressbar=False
+        )
     assert_same(fit, expected)
     assert len(fit.status.stages) == len(expected.status.stages) == 2
     assert fit.posterior.y.size == 70
@@ -112,17 +116,17 @@ def test_other_labels_are_refused(table):
 def test_what_needs_rows_in_memory_is_refused(table):
     X, y = spread(table, 0)
     with dask.config.set(scheduler="synchronous"):
-        model = pmo.gp_model(X, y, engine=ENGINE)
+        model = pmo.gp_model(X, y, "expquad", engine=ENGINE)
     with pytest.raises(ValueError, match="sample_exact needs all of them in memory"):
         pmo.sample_exact(model, draws=2)
     with pytest.raises(ValueError, match="does not differentiate its predictions"):
         pmo.fit(model, semisupervised=True, progressbar=False)
     with pytest.raises(ValueError, match="X is spread over Dask, and engine 'ep' needs all rows"):
-        pmo.gp_model(X, y, engine="ep")
+        pmo.gp_model(X, y, "expquad", engine="ep")
     with pytest.raises(ValueError, match="thresholds_by= is for tables in memory"):
-        pmo.gp_model(X, y, engine=ENGINE, thresholds_by="c")
+        pmo.gp_model(X, y, "expquad", engine=ENGINE, thresholds_by="c")
     with pytest.raises(TypeError, match="X and y must both be spread over Dask"):
-        pmo.gp_model(X, table[1], engine=ENGINE)
+        pmo.gp_model(X, table[1], "expquad", engine=ENGINE)
     with pytest.raises(TypeError, match="spread over a dask graph"):
         pmo.formula_model("y ~ a", X.assign(y=y), engine=ENGINE)
 
@@ -130,7 +134,7 @@ def test_what_needs_rows_in_memory_is_refused(table):
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_workers_of_joblib_give_the_same(table, in_memory, backend):
     with joblib.parallel_config(backend=backend, n_jobs=2):
-        fit = pmo.fit(pmo.gp_model(*table, engine=ENGINE), progressbar=False)
+        fit = pmo.fit(pmo.gp_model(*table, "expquad", engine=ENGINE), progressbar=False)
     assert_same(fit, in_memory)
 
 
@@ -147,7 +151,9 @@ def client():
 
 @pytest.mark.slow
 def test_a_cluster_of_processes_gives_the_same(table, in_memory, client):
-    fit = pmo.fit(pmo.gp_model(*spread(table, 0, 60, 61), engine=ENGINE), progressbar=False)
+    fit = pmo.fit(
+        pmo.gp_model(*spread(table, 0, 60, 61), "expquad", engine=ENGINE), progressbar=False
+    )
     assert_same(fit, in_memory)
     lazily = fit.predict(spread(table, 0, 130)[0])
     assert isinstance(lazily, dd.DataFrame)
@@ -165,7 +171,7 @@ def dies_once(block, shared):
 
 @pytest.mark.slow
 def test_a_worker_that_is_killed_does_no_harm(table, in_memory, client, tmp_path, monkeypatch):
-    model = pmo.gp_model(*spread(table, 0, 100), engine=ENGINE)
+    model = pmo.gp_model(*spread(table, 0, 100), "expquad", engine=ENGINE)
     marker, plain = tmp_path / "died", iteration.over_blocks
 
     def deadly(function, rows, shared):
@@ -187,7 +193,7 @@ def fails(block, shared):
 
 @pytest.mark.slow
 def test_a_worker_that_raises_gives_one_error_with_its_rows(table, client):
-    model = pmo.gp_model(*spread(table, 0, 100), engine=ENGINE)
+    model = pmo.gp_model(*spread(table, 0, 100), "expquad", engine=ENGINE)
     fit = pmo.fit(model, progressbar=False, max_evaluations=40, optimize=False)
     with pytest.raises(ArithmeticError, match="rows 120 to 139: no such thing"):
         fit.posterior.elsewhere.sums(fails, fit.posterior.state)
@@ -211,7 +217,7 @@ def test_predictions_stay_in_dask(table, in_memory, kind):
 
 def test_predictions_for_arrays_are_arrays(rng):
     X = rng.normal(size=(60, 2))
-    fit = pmo.fit(pmo.gp_model(X, X[:, 0] > 0, engine="laplace"), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(X, X[:, 0] > 0, "expquad", engine="laplace"), progressbar=False)
     spread_rows = da.from_array(X, chunks=(25, 1))
     with dask.config.set(scheduler="synchronous"):
         for kind, shape in {"probs": (60, 2), "rank": (60,), "latent": (60, 2)}.items():

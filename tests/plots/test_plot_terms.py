@@ -182,7 +182,7 @@ def test_the_largest_terms_come_first_and_the_others_are_named(fit):
 def test_a_term_of_many_columns_is_averaged_over_the_data(survey):
     """The mean and sd of an average come from the joint posterior of its rows, here computed in full."""
     fit = pmo.fit(
-        pmo.gp_model(survey[["age", "income", "region"]], survey["rating"]),
+        pmo.gp_model(survey[["age", "income", "region"]], survey["rating"], "expquad"),
         optimize=False,
         progressbar=False,
     )

@@ -49,7 +49,7 @@ def wine():
 @pytest.fixture(scope="module")
 def fit(wine):
     columns = ["temperature", "contact", "judge"]
-    return pmo.fit(pmo.gp_model(wine[columns], wine["rating"]), progressbar=False)
+    return pmo.fit(pmo.gp_model(wine[columns], wine["rating"], "expquad"), progressbar=False)
 
 
 @pytest.fixture(scope="module")
@@ -290,7 +290,7 @@ def test_engines_from_compare(fit):
 def test_annealing(fit):
     x = np.linspace(0, 3, 12)
     y = [1, np.nan, 1, 1, np.nan, np.nan, 2, 2, np.nan, 3, 3, np.nan]
-    other = pmo.fit(pmo.gp_model(x, y), semisupervised=True, progressbar=False)
+    other = pmo.fit(pmo.gp_model(x, y, "expquad"), semisupervised=True, progressbar=False)
     axes = plots.plot_annealing(other)
     for ax, column in zip(axes, ("log_evidence", "match", "switches"), strict=True):
         np.testing.assert_allclose(ax.lines[0].get_xdata(), other.path["weight"])
@@ -319,7 +319,7 @@ def test_grid(rng):
 
 
 def test_prior(wine):
-    model = pmo.gp_model(wine[["temperature"]], wine["rating"])
+    model = pmo.gp_model(wine[["temperature"]], wine["rating"], "expquad")
     ax = plots.plot_prior(model, draws=60, seed=1, ci_prob=0.9)
     data = pmo.prior_categories(model, draws=60, seed=1, ci_prob=0.9)
     np.testing.assert_allclose(segments(ax.collections[0])[:, 1:], data[["low", "high"]])
@@ -500,7 +500,7 @@ def test_a_constant_attribute_is_one_place(awkward):
 def test_one_row():
     X = pd.DataFrame({"x": [2.5], "g": ["a"]})
     y = pd.Categorical.from_codes([1], ["low", "mid", "high"], ordered=True)
-    fit = pmo.fit(pmo.gp_model(X, y), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(X, y, "expquad"), progressbar=False)
     for feature in X:
         for draw in (plots.plot_categories, plots.plot_latent, plots.plot_effects):
             assert draw(fit, feature).get_xlabel() == feature
@@ -552,7 +552,7 @@ def test_long_names_leave_room():
 def test_regions_where_no_threshold_is():
     X = pd.DataFrame({"a": [1e9] * 4, "b": [1.0, 2.0, 1.0, 2.0]})
     y = pd.Categorical.from_codes([0, 0, 0, 0], ["low", "high"], ordered=True)
-    fit = pmo.fit(pmo.gp_model(X, y), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(X, y, "expquad"), progressbar=False)
     ax = plots.plot_regions(fit, n_grid=5)
     assert np.diff(ax.get_xlim()) > 0 and texts(ax) == []
     with pytest.raises(ValueError, match="one for each axis, got"):
@@ -561,7 +561,7 @@ def test_regions_where_no_threshold_is():
         plots.plot_regions(fit, n_grid=1)
     with pytest.raises(TypeError, match="at must map"):
         plots.plot_regions(fit, at="typical")
-    fit = pmo.fit(pmo.gp_model(X[["b"]], y), optimize=False, progressbar=False)
+    fit = pmo.fit(pmo.gp_model(X[["b"]], y, "expquad"), optimize=False, progressbar=False)
     with pytest.raises(ValueError, match="the fit has only"):
         plots.plot_regions(fit)
 

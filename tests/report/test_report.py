@@ -66,7 +66,8 @@ def fits(data):
     options = {"categories": ["low", "mid", "high"], "ard": True}
     engines = ("ep", "laplace")
     return {
-        e: pmo.fit(pmo.gp_model(*data, engine=e, **options), progressbar=False) for e in engines
+        e: pmo.fit(pmo.gp_model(*data, "expquad", engine=e, **options), progressbar=False)
+        for e in engines
     }
 
 
@@ -194,7 +195,7 @@ def test_report_of_awkward_data(n, tmp_path):
     y = pd.Categorical.from_codes(
         np.arange(n) * 3 // n, ["$5 <u>", "", "$\\x$", "never"], ordered=True
     )
-    fit = pmo.fit(pmo.gp_model(awkward(n, index), y), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(awkward(n, index), y, "expquad"), progressbar=False)
     path = tmp_path / "report.html"
     pmo.write_report(fit, path, target="predicted", others={"ep": fit})
     reader = Reader(path.read_text(encoding="utf-8"))  # tags that are not escaped would stay open
@@ -227,7 +228,7 @@ def test_report_of_many_classes(tmp_path):
     y = pd.Categorical.from_codes(
         np.arange(84) // 2, [f"class {k}" for k in range(42)], ordered=True
     )
-    fit = pmo.fit(pmo.gp_model(pd.DataFrame({"x": x}), y), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(pd.DataFrame({"x": x}), y, "expquad"), progressbar=False)
     pmo.write_report(fit, tmp_path / "report.html")
     said = " ".join(Reader((tmp_path / "report.html").read_text(encoding="utf-8")).text)
     assert "class 0" in said and "class 41" in said

@@ -27,7 +27,7 @@ def fit():
     data["rating"] = data["rating"].cat.rename_categories(levels)
     data.index = [f"row{i}" for i in range(len(data))]
     return pmo.fit(
-        pmo.gp_model(data[["temperature", "contact"]], data["rating"]), progressbar=False
+        pmo.gp_model(data[["temperature", "contact"]], data["rating"], "expquad"), progressbar=False
     )
 
 
@@ -128,7 +128,7 @@ def test_seed_and_errors(fit):
 def test_duplicated_rows_need_no_jitter():
     """K is singular: draws exist, and conflicting duplicates share their latent value exactly."""
     X = pd.DataFrame({"x": [0.0, 0.0, 1.0, 1.0, 2.0]})
-    fit = pmo.fit(pmo.gp_model(X, [0, 1, 1, 2, 2]), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(X, [0, 1, 1, 2, 2], "expquad"), progressbar=False)
     f = fit.to_datatree(draws=50, seed=0)["posterior"]["f"].values[0]
     np.testing.assert_allclose(f[:, 0], f[:, 1], atol=1e-10)
 
@@ -155,7 +155,7 @@ def test_log_priors_are_those_of_pymc():
 @pytest.mark.slow
 def test_log_priors_of_sampled_latent_models():
     X, y = np.linspace(0, 3, 8), [1, 1, 2, 1, 2, 3, 3, 3]
-    model = pmo.latent_model(X, y)
+    model = pmo.latent_model(X, y, "expquad")
     sampled = pm.sample(5, tune=5, chains=1, model=model, random_seed=1, progressbar=False)
     tree = pmo.sample_posterior(model, sampled, seed=1, progressbar=False)["log_prior"]
     expected = pm.stats.compute_log_prior(sampled, model=model, progressbar=False)["log_prior"]

@@ -19,7 +19,7 @@ def wine():
 @pytest.fixture(scope="module")
 def fit(wine):
     columns = ["temperature", "contact", "judge"]
-    return pmo.fit(pmo.gp_model(wine[columns], wine["rating"]), progressbar=False)
+    return pmo.fit(pmo.gp_model(wine[columns], wine["rating"], "expquad"), progressbar=False)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_means_are_average_predictions(fit, wine):
 def test_intervals_are_those_of_the_joint_posterior(numeric, engine):
     """Dense algebra and 20,000 draws at one value; white noise (plsor) is no uncertainty of P(Y = k)."""
     X, y = numeric
-    fit = pmo.fit(pmo.gp_model(X, y, engine=engine), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(X, y, "expquad", engine=engine), progressbar=False)
     table = effects(fit, "sex", ("probs", "latent"), draws=4000, ci_prob=0.8)
     table = table[table["sex"] == "m"].set_index("kind")
     p, likelihood = fit.posterior, fit.posterior.likelihood
@@ -96,7 +96,7 @@ def test_differences(fit):
 
 def test_grid_and_held_attributes(numeric):
     X, y = numeric
-    fit = pmo.fit(pmo.gp_model(X, y), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(X, y, "expquad"), progressbar=False)
     held = effects(fit, "dose", "probs", at={"sex": "f"}, n_grid=7)
     grid = np.linspace(X["dose"].min(), X["dose"].max(), 7)
     np.testing.assert_allclose(held["dose"].unique(), grid)
@@ -118,7 +118,7 @@ def test_grid_and_held_attributes(numeric):
 @pytest.mark.parametrize("link", first_fast(pmo.LINKS, 2))
 def test_every_link(numeric, link):
     X, y = numeric
-    fit = pmo.fit(pmo.gp_model(X, y, link=link), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(X, y, "expquad", link=link), progressbar=False)
     kinds = ("probs", "latent")
     table = effects(fit, "sex", kinds, at="typical", draws=4000, ci_prob=0.8).set_index("kind")
     latent = table.loc["latent"]
@@ -143,11 +143,13 @@ def test_errors(fit, numeric):
     with pytest.raises(ValueError, match="versus must have one value"):
         effects(fit, ["temperature", "contact"], versus="cold")
     X, y = numeric
-    other = pmo.fit(pmo.gp_model(X.rename(columns={"dose": "mean"}), y), progressbar=False)
+    other = pmo.fit(
+        pmo.gp_model(X.rename(columns={"dose": "mean"}), y, "expquad"), progressbar=False
+    )
     with pytest.raises(ValueError, match="rename it"):
         effects(other, "mean")
     with pytest.raises(ValueError, match="only categorical"):
-        effects(pmo.fit(pmo.gp_model(X, y), progressbar=False), ["dose", "sex"])
+        effects(pmo.fit(pmo.gp_model(X, y, "expquad"), progressbar=False), ["dose", "sex"])
 
 
 # formulas

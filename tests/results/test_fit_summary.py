@@ -14,7 +14,7 @@ def wine():
 
 @pytest.fixture(scope="module")
 def fit(wine):
-    return pmo.fit(pmo.gp_model(wine, "rating"), progressbar=False)
+    return pmo.fit(pmo.gp_model(wine, "rating", "expquad"), progressbar=False)
 
 
 def test_numbers(fit, wine):

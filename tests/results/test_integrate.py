@@ -27,7 +27,7 @@ def data():
 @pytest.fixture(scope="module")
 def fit(data):
     """Return a fit of two hyperparameters, noise and length-scale."""
-    return pmo.fit(pmo.gp_model(*data, thresholds=[-0.5, 0.5]), progressbar=False)
+    return pmo.fit(pmo.gp_model(*data, "expquad", thresholds=[-0.5, 0.5]), progressbar=False)
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +187,7 @@ def test_what_cannot_be_integrated_is_refused(data, fit):
     model = pmo.gp_model(*data, thresholds=[-0.5, 0.5], lengthscale=1.0, noise=1.0)
     with pytest.raises(ValueError, match="all hyperparameters of the model are fixed"):
         pmo.fit(model, progressbar=False).integrate()
-    exact = pmo.gp_model(data[0][:8], data[1][:8], categories=[0, 1, 2], engine="exact")
+    exact = pmo.gp_model(data[0][:8], data[1][:8], "expquad", categories=[0, 1, 2], engine="exact")
     with pytest.raises(ValueError, match=r"pmo\.sample_exact"):
         pmo.fit(exact, progressbar=False, optimize=False).integrate()
     with pytest.raises(ValueError, match="have no distribution"):
@@ -278,7 +278,7 @@ def test_a_flat_direction_is_counted():
 
 @pytest.mark.slow
 def test_agrees_with_nuts(data):
-    model = pmo.gp_model(*data)
+    model = pmo.gp_model(*data, "expquad")
     found = pmo.fit(model, progressbar=False, hyper="integrate", seed=4)
     nuts = pm.sample(
         model=model, draws=1000, chains=2, progressbar=False, random_seed=6, nuts_sampler="pymc"

@@ -23,7 +23,7 @@ def data():
 def fits(data):
     X, y = data
     models = {
-        "smooth": pmo.gp_model(X, y),
+        "smooth": pmo.gp_model(X, y, "expquad"),
         "rough": pmo.gp_model(X, y, cov_func=pm.gp.cov.Matern12),
         "laplace": pmo.gp_model(X, y, engine="laplace", ard=True),
     }
@@ -92,7 +92,7 @@ def test_errors(fits, data):
         pmo.stack({})
     with pytest.raises(TypeError, match=r"fits\['x'\] must be a fit"):
         pmo.stack({"x": 3})
-    other = pmo.fit(pmo.gp_model(np.arange(6.0), [0, 0, 1, 1, 2, 2]), progressbar=False)
+    other = pmo.fit(pmo.gp_model(np.arange(6.0), [0, 0, 1, 1, 2, 2], "expquad"), progressbar=False)
     with pytest.raises(ValueError, match=r"fits\['b'\] has 6 labelled rows"):
         pmo.stack({"a": fits["smooth"], "b": other})
     with pytest.raises(ValueError, match="prior must not be negative"):

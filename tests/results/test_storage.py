@@ -91,7 +91,7 @@ def test_a_covariance_that_is_code_is_not_saved(tmp_path):
 
 
 def test_bad_files(tmp_path):
-    fit = pmo.fit(pmo.gp_model(X[["age"]], Y), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(X[["age"]], Y, "expquad"), progressbar=False)
     with pytest.raises(ValueError, match=r"\.nc \(netCDF\) or \.zarr"):
         fit.save(tmp_path / "fit.pkl")
     with pytest.raises(FileNotFoundError, match="there is no file"):
@@ -117,7 +117,7 @@ def test_bad_files(tmp_path):
 
 
 def test_the_header_is_plain_json(tmp_path):
-    fit = pmo.fit(pmo.gp_model(X[["age"]], Y), progressbar=False)
+    fit = pmo.fit(pmo.gp_model(X[["age"]], Y, "expquad"), progressbar=False)
     fit.save(tmp_path / "fit.nc")
     with xr.open_datatree(tmp_path / "fit.nc", engine="h5netcdf") as tree:
         header = json.loads(tree["fit"]["header"].values.astype(np.uint8).tobytes())

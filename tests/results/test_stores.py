@@ -24,7 +24,7 @@ SUFFIXES = pytest.mark.parametrize("suffix", stores.SUFFIXES)
 
 def fitted(noise):
     fixed = {"lengthscale": 1.0, "noise": noise, "thresholds": [-0.5, 0.5]}
-    return pmo.fit(pmo.gp_model(X, Y, engine="laplace", **fixed), progressbar=False)
+    return pmo.fit(pmo.gp_model(X, Y, "expquad", engine="laplace", **fixed), progressbar=False)
 
 
 @pytest.fixture(scope="module")

@@ -130,7 +130,9 @@ def test_a_slash_is_not_in_the_name_of_a_variable(data):
 
 def test_fits_without_terms_draw_what_they_drew(data):
     """No effect, no random numbers: the draws of other models stay as they were."""
-    fit = pmo.fit(pmo.gp_model(data[["age"]], data["rating"]), optimize=False, progressbar=False)
+    fit = pmo.fit(
+        pmo.gp_model(data[["age"]], data["rating"], "expquad"), optimize=False, progressbar=False
+    )
     rng = np.random.default_rng(4)
     assert Effects.of(fit.features, fit.model_terms).draw(
         fit.posterior, np.zeros((2, 50)), rng

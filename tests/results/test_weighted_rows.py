@@ -32,8 +32,8 @@ def fits(counted):
     found = {}
     for name, scale in (("short", 0.5), ("long", 3.0)):
         options["lengthscale"] = scale
-        a = pmo.gp_model(X, y, weights=w, **options)
-        b = pmo.gp_model(X_again, y_again, **options)
+        a = pmo.gp_model(X, y, "expquad", weights=w, **options)
+        b = pmo.gp_model(X_again, y_again, "expquad", **options)
         found[name] = pmo.fit(a, **QUIET), pmo.fit(b, **QUIET)
     return found
 
@@ -84,8 +84,8 @@ def test_semi_supervised_fits(counted):
     X, y, w, X_again, y_again = counted
     new = pd.DataFrame({"x": np.linspace(-2, 2, 9), "z": 0.0})
     options = {"engine": pmo.Laplace(tol=1e-12), "unlabeled": new, "noise": 1.0}
-    a = pmo.gp_model(X, y, weights=w, **options)
-    b = pmo.gp_model(X_again, y_again, **options)
+    a = pmo.gp_model(X, y, "expquad", weights=w, **options)
+    b = pmo.gp_model(X_again, y_again, "expquad", **options)
     one, two = (pmo.fit(m, semisupervised=True, **QUIET) for m in (a, b))
     np.testing.assert_allclose(one.proportions, two.proportions)
     np.testing.assert_array_equal(one.unlabeled_codes, two.unlabeled_codes)

@@ -20,7 +20,7 @@ from pmordinal.data.labels import Labels
 from pmordinal.gram import check_columns, lower
 from pmordinal.links import Link, get_link
 from pmordinal.model import factories as models
-from pmordinal.model.covariances import SUMS, is_sum, named
+from pmordinal.model.covariances import PAPERS, SUMS, is_sum, named
 from pmordinal.model.latent.hsgp_ops import (
     Basis,
     BasisCoordinates,
@@ -76,7 +76,7 @@ def latent_model(
     approx : {"full", "hsgp"}
         ``"full"``: the exact process; an evaluation costs O(n³). ``"hsgp"``: a basis of
         eigenfunctions, O(n) for one to three attributes, and any number with `m`; for covariances
-        that have a spectral density.
+        that have a spectral density, ``"expquad"`` by default.
     thresholds_by : str, optional
         Column of `X` that says whose thresholds cut a row, such as the rater: each has its own,
         partially pooled (see `thresholds`). It is no attribute of the latent function then.
@@ -96,7 +96,7 @@ def latent_model(
     Examples
     --------
     >>> import pmordinal as pmo
-    >>> model = pmo.latent_model([[0.0], [1.0], [2.0], [3.0]], [1, 1, 2, 3])
+    >>> model = pmo.latent_model([[0.0], [1.0], [2.0], [3.0]], [1, 1, 2, 3], "expquad")
     >>> [v.name for v in model.free_RVs], [v.name for v in model.deterministics]
     (['lengthscale', 'noise', 'thresholds', 'f_white'], ['f'])
     """
@@ -104,7 +104,7 @@ def latent_model(
     if approx == "full" and not (m is None and c is None):
         raise ValueError("m and c belong to approx='hsgp'")
     own = {"ard": ard, "lengthscale": lengthscale, "amplitude": amplitude, "noise": noise}
-    cov_func = named(cov_func, **own)
+    cov_func = named(PAPERS if cov_func is None and approx == "hsgp" else cov_func, **own)
     if is_sum(cov_func) and approx == "hsgp":
         raise ValueError(
             f"approx='hsgp' needs a covariance with a spectral density, such as 'expquad', and cov_func={cov_func!r} "
