@@ -16,7 +16,7 @@ import pmordinal as pmo
 
 wine = pmo.datasets.wine()
 y = wine["rating"]
-model = pmo.gp_model(wine[["temperature", "contact", "judge"]], y)
+model = pmo.gp_model(wine[["temperature", "contact", "judge"]], y, "expquad")
 
 # %% [markdown]
 # **Before the data: what do the priors say?** Data sets are drawn from them. The default makes every division into
@@ -98,7 +98,7 @@ pmo.plots.plot_residuals(fit, seed=1)
 # judges.
 
 # %%
-without = pmo.fit(pmo.gp_model(wine[["temperature", "contact"]], y), progressbar=False)
+without = pmo.fit(pmo.gp_model(wine[["temperature", "contact"]], y, "expquad"), progressbar=False)
 scores = {"judges": pmo.loo(fit), "no judges": pmo.loo(without)}
 comparison = az.compare(scores)
 comparison

@@ -67,7 +67,9 @@ axes[0].set_ylabel("P(Y = k) of the engine")
 # Is the model itself any good? `az.compare` takes the leave-one-out scores of fits, of different models too: is the judge worth knowing?
 
 # %%
-without = pmo.fit(pmo.gp_model(train[0][["temperature", "contact"]], train[1]), progressbar=False)
+without = pmo.fit(
+    pmo.gp_model(train[0][["temperature", "contact"]], train[1], "expquad"), progressbar=False
+)
 az.compare({"with judges": pmo.loo(fits["ep"]), "without": pmo.loo(without)})
 
 # %% [markdown]

@@ -29,7 +29,7 @@ y = np.digitize(np.sin(x[:, 0]) + 0.2 * x[:, 0] + 0.6 * rng.normal(size=n), [0.3
 # approximates nothing either and needs the probit link.
 
 # %%
-model = pmo.gp_model(x, y)
+model = pmo.gp_model(x, y, "expquad")
 results, seconds = {}, {}
 
 
@@ -41,12 +41,12 @@ def keep(name, result, began):
 options = {"chains": 2, "cores": 1, "random_seed": 1, "quiet": True}
 for engine in ("laplace", "ep"):
     began = time.process_time()
-    keep(engine, pmo.fit(pmo.gp_model(x, y, engine=engine), progressbar=False), began)
+    keep(engine, pmo.fit(pmo.gp_model(x, y, "expquad", engine=engine), progressbar=False), began)
 began = time.process_time()
 tree = pm.sample(300, tune=300, model=model, **options)
 keep("NUTS, EP", pmo.sample_posterior(model, tree, seed=1), began)
 began = time.process_time()
-latent = pmo.latent_model(x, y)
+latent = pmo.latent_model(x, y, "expquad")
 tree = pm.sample(400, tune=400, model=latent, **options)
 with latent:
     pm.compute_log_likelihood(tree, progressbar=False)
@@ -113,7 +113,7 @@ for setting, (ls, labels, cuts) in settings.items():
     for s in noises:
         at = {"lengthscale": ls, "noise": s, "thresholds": cuts, "standardize": False}
         fits = {
-            name: pmo.fit(pmo.gp_model(x, labels, engine=e, **at), progressbar=False)
+            name: pmo.fit(pmo.gp_model(x, labels, "expquad", engine=e, **at), progressbar=False)
             for name, e in engines.items()
         }
         found = pmo.compare(fits, reference="exact", draws=400)
@@ -170,7 +170,9 @@ for division, cuts in divisions.items():
     codes = {k: np.digitize(v, cuts) for k, v in heights.items()}
     predictions = {}
     for name in ("ep", "plsor"):
-        model = pmo.gp_model(wave["rows"], codes["rows"], engine=name, categories=range(5))
+        model = pmo.gp_model(
+            wave["rows"], codes["rows"], "expquad", engine=name, categories=range(5)
+        )
         predictions[name] = pmo.fit(model, progressbar=False).predict(wave["test"])
     found = pmo.compare_scores(
         codes["test"], predictions, reference="ep", categories=range(5), resamples=500

@@ -23,7 +23,7 @@ grid = np.arange(0, 20.05, 0.1)
 
 # %%
 fits = {
-    engine: pmo.fit(pmo.gp_model(x, y, engine=engine), progressbar=False)
+    engine: pmo.fit(pmo.gp_model(x, y, "expquad", engine=engine), progressbar=False)
     for engine in ("ep", "plsor")
 }
 for fit in fits.values():

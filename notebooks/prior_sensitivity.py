@@ -20,7 +20,7 @@ import pmordinal as pmo
 logging.getLogger("arviz_stats").setLevel(logging.ERROR)  # it says again what the tables say
 wine = pmo.datasets.wine()
 X, y = wine[["temperature", "contact", "judge"]], wine["rating"]
-model = pmo.gp_model(X, y)
+model = pmo.gp_model(X, y, "expquad")
 pmo.model_summary(model)
 
 # %% [markdown]
@@ -72,7 +72,9 @@ priors = {
     "much noise": pm.LogNormal.dist(0.5, 0.5),
 }
 fits = {
-    name: pmo.fit(pmo.gp_model(X, y, **({} if law is None else {"noise": law})), progressbar=False)
+    name: pmo.fit(
+        pmo.gp_model(X, y, "expquad", **({} if law is None else {"noise": law})), progressbar=False
+    )
     for name, law in priors.items()
 }
 table = pd.DataFrame(

@@ -37,7 +37,7 @@ sets = {
 # %%
 fits = {}
 for name, ((X, y), (Xu, truth)) in sets.items():
-    model = pmo.gp_model(X, y, engine="ep", unlabeled=Xu)
+    model = pmo.gp_model(X, y, "expquad", engine="ep", unlabeled=Xu)
     supervised = pmo.fit(model, progressbar=False)
     fit = pmo.fit(model, semisupervised=True, progressbar=False)
     fits[name] = supervised, fit

@@ -106,7 +106,7 @@ def effects(
     --------
     >>> import pmordinal as pmo
     >>> wine = pmo.datasets.wine()
-    >>> fit = pmo.fit(pmo.gp_model(wine[["temperature"]], wine["rating"]), progressbar=False)
+    >>> fit = pmo.fit(pmo.gp_model(wine[["temperature"]], wine["rating"], "expquad"), progressbar=False)
     >>> effects(fit, "temperature", "rank").round(1)[["temperature", "mean"]].values.tolist()
     [['cold', 1.4], ['warm', 2.5]]
     """

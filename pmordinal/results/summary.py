@@ -76,7 +76,7 @@ def parameters(fit: "OrdinalFit") -> dict[str, float]:
     Examples
     --------
     >>> import pmordinal as pmo
-    >>> fit = pmo.fit(pmo.gp_model([1.0, 2, 3, 4], [0, 0, 1, 1]), progressbar=False)
+    >>> fit = pmo.fit(pmo.gp_model([1.0, 2, 3, 4], [0, 0, 1, 1], "expquad"), progressbar=False)
     >>> list(parameters(fit))
     ['threshold 0|1', 'noise', 'lengthscale']
     """

@@ -120,3 +120,20 @@ def test_classifier_takes_names():
         for c in ("matern52", pm.gp.cov.Matern52)
     )
     np.testing.assert_array_equal(by_name, by_class)
+
+
+def test_the_default_is_the_recommended_sum_and_one_covariance_where_one_is_meant():
+    X, y = np.linspace(-1, 1, 8)[:, None], [0, 0, 1, 0, 1, 1, 2, 2]
+
+    def names(model):
+        return [v.name for v in model.free_RVs]
+
+    assert names(pmo.gp_model(X, y)) == names(pmo.gp_model(X, y, "recommended"))
+    assert names(pmo.latent_model(X, y))[:-1] == names(pmo.gp_model(X, y))
+    papers = names(pmo.gp_model(X, y, "expquad"))
+    assert papers == ["lengthscale", "noise", "thresholds"]
+    assert names(pmo.gp_model(X, y, ard=True)) == papers
+    assert names(pmo.gp_model(X, y, noise=pm.HalfNormal.dist(1.0))) == papers
+    assert names(pmo.latent_model(X, y, approx="hsgp"))[:-1] == papers
+    plsor = names(pmo.gp_model(X, y, engine="plsor"))
+    assert "lengthscale" in plsor and "rough_amplitude" not in plsor

@@ -119,7 +119,7 @@ def test_prediction_sets_have_the_columns_of_the_probabilities(wine, fitted):
 
 def test_it_is_the_fit_of_the_package(wine, fitted):
     X, y = wine
-    direct = pmo.fit(pmo.gp_model(X, y, "expquad"), progressbar=False)
+    direct = pmo.fit(pmo.gp_model(X, y), progressbar=False)
     np.testing.assert_array_equal(fitted.classes_, [1, 2, 3, 4, 5])
     np.testing.assert_allclose(fitted.predict_proba(X), direct.predict(X), rtol=1e-10)
     assert fitted.score(X, y) == np.mean(fitted.predict(X) == y.to_numpy())
@@ -428,9 +428,7 @@ def test_unlabelled_rows_are_minus_one_or_missing(kind):
     assert list(model.categories_) == (ORDER if labels is names else [0, 1, 2])
     np.testing.assert_array_equal(model.transduction_[labelled], labels[labelled])
     assert np.mean(model.transduction_ == labels) > 0.9
-    data = pmo.gp_model(
-        X[labelled], truth[labelled], "expquad", engine="ep", unlabeled=X[~labelled]
-    )
+    data = pmo.gp_model(X[labelled], truth[labelled], engine="ep", unlabeled=X[~labelled])
     whole = pmo.fit(data, semisupervised=True, progressbar=False)
     np.testing.assert_allclose(model.fit_.log_evidence, whole.log_evidence, rtol=1e-6)
     np.testing.assert_array_equal(model.fit_.unlabeled_codes, whole.unlabeled_codes)
