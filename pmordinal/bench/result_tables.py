@@ -277,7 +277,7 @@ def _modl(results: pd.DataFrame) -> list[Table]:
     lines = {}
     for key, part in scored.groupby(["set", "method"], sort=False):
         name, method = map(str, cast(tuple, key))
-        kind = method.removeprefix("modl-").removesuffix("-paper")
+        kind = method.split("-")[1]
         theirs = published.NLRPD.get(name, {}).get(kind)
         mean, sd = part["nlrpd"].mean(), part["nlrpd"].std()
         lines[f"{name}: {method}"] = {
@@ -289,20 +289,28 @@ def _modl(results: pd.DataFrame) -> list[Table]:
     found = [
         Table(
             "MODL: NLRPD",
-            "Mean ± standard deviation over folds; `-paper`: its smoothing and selection.",
+            "Mean ± sd over folds; `-paper`: its smoothing and selection; `-common`: one target partition.",
             pd.DataFrame(lines).T,
         )
     ]
     levels = results[results["method"].str.startswith("level of ")]
     for name in map(str, levels["set"].unique()):
         part = levels[levels["set"] == name]
-        first = part[part["partition"] == part["partition"].min()].set_index("method")["level"]
+        one = part[part["partition"] == part["partition"].min()].set_index("method")
+        first = one["level"]
         means = part.groupby("method")["level"].mean().sort_values(ascending=False)
         frame = pd.DataFrame({"first fold": first, "mean": means}).loc[means.index]
         frame.index = pd.Index([k.removeprefix("level of ") for k in frame.index], name="attribute")
         frame["published, first fold"] = pd.Series(published.LEVELS.get(name, {}), dtype=float)
-        note = "Share of the code length that an attribute saves; the paper's folds are not ours."
-        found.append(Table(f"MODL: levels of {name}", note, _rounded(frame, 5)))
+        sizes = pd.Series(published.SIZES.get(name, {}), dtype=str)
+        frame = _rounded(frame, 5)
+        frame["size"] = one.set_axis(one.index.str.removeprefix("level of "))["chosen"]
+        frame["published size"] = sizes.reindex(frame.index).fillna("")
+        note = (
+            "Share of the code length that an attribute saves, and parts I of the attribute × J of the target on the "
+            "first fold; the paper's folds are not ours."
+        )
+        found.append(Table(f"MODL: levels of {name}", note, frame))
     return found
 
 

@@ -41,7 +41,13 @@ MODL_KINDS = ("univariate", "nb", "snb", "averaged")
 MODL_METHODS = (
     *(f"modl-{kind}" for kind in MODL_KINDS),
     *(f"modl-{kind}-paper" for kind in MODL_KINDS[:3]),  # as in the paper
+    "modl-snb-common",  # one partition of the target for all attributes
+    "modl-averaged-common",
 )
+MODL_OPTIONS: dict[str, dict[str, Any]] = {
+    "paper": {"smoothing": "paper", "selection": "paper"},
+    "common": {"target": "common"},
+}
 MODL_SEED = 100  # not one of those whose folds the selection rule was chosen on
 
 
@@ -192,8 +198,8 @@ def _run_modl(task: Task, folder: Path) -> list[dict[str, Any]]:
     """Return the score of an estimator on one fold and, for the univariate one, the level of every attribute."""
     from pmordinal.modl import RankRegressor, rank_predictors
 
-    _, kind, *paper = task.method.split("-")
-    options: dict[str, Any] = {"smoothing": "paper", "selection": "paper"} if paper else {}
+    _, kind, *how = task.method.split("-")
+    options: dict[str, Any] = MODL_OPTIONS[how[0]] if how else {}
     frame = tables.read(folder / MODL_FILES[task.set], labels=tables.MISSING)
     if task.set.endswith("-imputed"):
         frame = frame.mask(frame == "?").pipe(lambda known: known.fillna(known.mode().iloc[0]))
@@ -210,12 +216,14 @@ def _run_modl(task: Task, folder: Path) -> list[dict[str, Any]]:
     line |= {"converged": True, "nlrpd": model.nlrpd(X[test], y[test])}
     if task.method != "modl-univariate":
         return [line]
-    levels = rank_predictors(X[train], y[train], n_jobs=1, progressbar=False)["level"]
-    attributes = [line | {"method": f"level of {name}", "nlrpd": ""} for name in levels.index]
-    return [
-        *(row | {"level": v} for row, v in zip(attributes, levels, strict=True)),
-        line | {"level": levels.iloc[0]},
+    ranking = rank_predictors(X[train], y[train], n_jobs=1, progressbar=False)
+    attributes = [
+        line
+        | {"method": f"level of {name}", "nlrpd": "", "level": row.level}
+        | {"chosen": f"{row.I} × {row.J}"}
+        for name, row in ranking.iterrows()
     ]
+    return [*attributes, line | {"level": ranking["level"].iloc[0]}]
 
 
 def _modl_sets(folder: Path) -> list[str]:
