@@ -231,11 +231,12 @@ def _best(split: Split) -> list[Prediction]:
 
 
 def _semisupervised(name: str, split: Split) -> list[Prediction]:
-    """Return predictions of one model without and with learning from the new rows, and its final labels."""
+    """Return predictions of one model without and with learning from unlabelled rows, and its labels of new rows."""
     flags = name.split("-")[1:]
     objective = "bound" if "bound" in flags else None
-    labels = np.concatenate([split.y.astype(float), np.full(len(split.Xnew), np.nan)])
-    rows = np.concatenate([split.X, split.Xnew])
+    pool = split.Xnew if split.pool is None else split.pool
+    labels = np.concatenate([split.y.astype(float), np.full(len(pool), np.nan)])
+    rows = np.concatenate([split.X, pool])
     found: list[Prediction] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -246,6 +247,8 @@ def _semisupervised(name: str, split: Split) -> list[Prediction]:
             f"{name}-supervised": {},
             name: {"semisupervised": True, **told},
         }
+        if not len(pool):  # all rows are labelled
+            ways[name] = {}
         for line, options in ways.items():
             clock = Clock()
             with clock.running():
@@ -257,7 +260,7 @@ def _semisupervised(name: str, split: Split) -> list[Prediction]:
                 "evaluations": fitted.status.evaluations,
                 "converged": fitted.status.converged,
             }
-            if isinstance(fitted, SemiSupervisedFit):
+            if isinstance(fitted, SemiSupervisedFit) and split.pool is None:
                 hard = np.eye(split.n_classes)[fitted.unlabeled_codes]
                 found.append(Prediction(f"{name}-labels", hard, clock, **end, is_hard=True))
             found.append(Prediction(line, probs, clock, **end))

@@ -13,6 +13,7 @@ import pandas as pd
 from scipy.stats import ttest_rel
 
 from pmordinal.bench import published
+from pmordinal.bench.means import as_csv
 from pmordinal.bench.methods import ABLATION, SEMISUPERVISED
 from pmordinal.data import files
 from pmordinal.diagnostics.scoring import rank_methods
@@ -41,7 +42,7 @@ def tables_of(suite: str, results: pd.DataFrame) -> list[Table]:
         return []
     if suite == "modl":
         return [*_modl(good), *_failed(results)]
-    if suite == "ssgpor":
+    if suite in ("ssgpor", "inductive"):
         return [*_semisupervised(good), _scores(good), *_failed(results)]
     found = [table for bins in sorted(good["bins"].unique()) for table in _errors(good, bins)]
     steps = paired(good[good["method"].isin(ABLATION)])
@@ -246,8 +247,10 @@ def _semisupervised(results: pd.DataFrame) -> list[Table]:
             part = results[results["set"] == name]
             wide = part.pivot_table(index="partition", columns="method", values=error) / scale
             for method in (m for m in SEMISUPERVISED if m in wide):
-                ours = wide[[f"{method}-supervised", method, f"{method}-labels"]].dropna()
-                ours.columns = pd.Index(["supervised", "semi-supervised", "final labels"])
+                names = {f"{method}-supervised": "supervised", method: "semi-supervised"}
+                if f"{method}-labels" in wide:
+                    names[f"{method}-labels"] = "final labels"
+                ours = wide[list(names)].dropna().rename(columns=names)
                 line = {"partitions": len(ours), **ours.mean()}
                 before, after = ours["supervised"], ours["semi-supervised"]
                 if len(ours) > 1 and (before - after).std() > 1e-12:
@@ -256,7 +259,7 @@ def _semisupervised(results: pd.DataFrame) -> list[Table]:
                 for column, values in published.SEMISUPERVISED.get(name, {}).items():
                     line[f"published {column}"] = values[k]
                 base, _, labels = name.rpartition("-")
-                if labels == "50" and base in published.T_STATISTICS:
+                if labels in ("50", "5%") and base in published.T_STATISTICS:
                     line["published t"] = published.T_STATISTICS[base][k]
                 lines[f"{name}: {method}"] = line
         frame = pd.DataFrame(lines).T.rename_axis("set: method")
@@ -349,7 +352,7 @@ def markdown(frame: pd.DataFrame) -> str:
 
 
 def write(suite: str, results: pd.DataFrame, folder: Path, command: str) -> Sequence[Path]:
-    """Write the report as ``SUITE.md`` and ``SUITE.html`` and return their paths."""
+    """Write the report as ``SUITE.md`` and ``SUITE.html``, means as ``SUITE_means.csv``, and return the paths."""
     found = tables_of(suite, results)
     names = ("pmordinal", "pymc", "numpy", "scipy")
     versions = ", ".join(
@@ -369,6 +372,7 @@ def write(suite: str, results: pd.DataFrame, folder: Path, command: str) -> Sequ
     contents = {
         ".md": "\n\n".join(text) + "\n",
         ".html": page.whole_page(title, made, counts, sections),
+        "_means.csv": as_csv(results, made, command),
     }
     paths = []
     for suffix, content in contents.items():

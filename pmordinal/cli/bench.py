@@ -6,7 +6,7 @@ from pathlib import Path
 from pmordinal.cli.base import Command, local_path, name_list, show_progress
 from pmordinal.data import files
 
-SUITES = ("gpor", "plsor", "loo", "ssgpor", "modl")
+SUITES = ("gpor", "plsor", "loo", "ssgpor", "inductive", "modl")
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
