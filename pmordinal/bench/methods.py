@@ -23,6 +23,7 @@ import pymc as pm
 from pmordinal import checks
 from pmordinal.bench import baselines
 from pmordinal.bench.base import Clock, Prediction, Split
+from pmordinal.bench.support_vectors import support_vectors
 from pmordinal.engines import ENGINES, Engine
 from pmordinal.engines.objectives import OBJECTIVES
 from pmordinal.engines.sparse.engine import SparseADF
@@ -66,9 +67,9 @@ def lines(name: str) -> tuple[str, ...]:
 
 def missing_package(name: str) -> str | None:
     """Return the package that a method needs if it is not installed, else None."""
-    needed = {"mord": "mord", "gpflow": "gpflow", "gpr": "sklearn", "sklearn-gpc": "sklearn"}.get(
-        name
-    )
+    needed = {"mord": "mord", "gpflow": "gpflow"}.get(name)
+    if name in ("gpr", "svm", "sklearn-gpc"):
+        needed = "sklearn"
     return needed if needed and importlib.util.find_spec(needed) is None else None
 
 
@@ -270,6 +271,7 @@ def _semisupervised(name: str, split: Split) -> list[Prediction]:
 SEMISUPERVISED = ("ssgpor", "ssgpor-gamma", "ssgpor-flat", "ssgpor-flat-bound")
 BASELINES: dict[str, Method] = {
     "gpr": baselines.regression,
+    "svm": support_vectors,
     "sklearn-gpc": baselines.classification,
     "mord": baselines.mord,
     "gpflow": baselines.gpflow,

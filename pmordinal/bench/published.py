@@ -60,6 +60,7 @@ _ERRORS = {
 }
 PARTITIONS = 20  # every mean above is over so many partitions
 COLUMN = {  # method: the column of the papers' tables that it reproduces
+    "svm": "SVM",
     "laplace": "MAP-GPOR",
     "ep": "EP-GPOR",
     "ep:bound": "EP-GPOR",

@@ -145,6 +145,8 @@ def _overall(results: pd.DataFrame) -> Table:
             wide = _means(part, error_of(part, error))
             head = f"{bins} bins, {title}"
             columns[head] = {str(k): float(v) for k, v in wide.mean().items()}
+            plain = _means(part, part[error]).mean()
+            columns[head] |= {f"{k}, most probable class": plain[k] for k in OWN_RULE if k in plain}
             sets[bins] = list(wide.index)
             for name in published.columns():
                 theirs = published.errors(name, bins)
@@ -155,8 +157,8 @@ def _overall(results: pd.DataFrame) -> Table:
     used = "; ".join(f"{bins} bins: {', '.join(names)}" for bins, names in sets.items())
     note = (
         f"Means over the partitions that every method has, then over sets ({used}). {', '.join(OWN_RULE)} take the "
-        "most probable class for the zero-one error and the median class for the absolute one, the others the former "
-        "for both."
+        "most probable class for the zero-one error and the median class for the absolute one, unless said otherwise; "
+        "the others the former for both."
     )
     return Table("Over all sets", note, _rounded(frame, 3))
 

@@ -18,7 +18,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engines",
         type=name_list,
-        help="methods, e.g. ep,ep:loo,plsor,best,linear,gpr,sklearn-gpc,mord; default: the paper's",
+        help="methods, e.g. ep,ep:loo,plsor,best,linear,gpr,svm,sklearn-gpc,mord; default: the paper's",
     )
     parser.add_argument("--bins", type=name_list, help="numbers of classes; default: 5,10")
     parser.add_argument("--partitions", type=int, help="the first so many; default: the paper's")

@@ -16,6 +16,7 @@ from pmordinal.bench.base import FIELDS, Clock, Prediction, Split, Task, result
 from pmordinal.bench.means import as_csv
 from pmordinal.bench.methods import SEMISUPERVISED, lines, method
 from pmordinal.bench.suites import SUITES
+from pmordinal.bench.support_vectors import _predicted
 from pmordinal.cli import main
 from pmordinal.diagnostics.scoring import rank_methods
 from pmordinal.engines import ENGINES
@@ -298,6 +299,8 @@ def test_report_compares_over_the_sets_that_all_methods_have():
     two = table[table["set"] != "stocks"]
     best = two[two["method"] == "best"].groupby("set")["absolute_median"].mean().mean()
     assert shown.loc["best", "5 bins, absolute error"] == f"{best:.3f}", "its own rule"
+    plain = two[two["method"] == "best"].groupby("set")["absolute"].mean().mean()
+    assert shown.loc["best, most probable class", "5 bins, absolute error"] == f"{plain:.3f}"
     ep = two[two["method"] == "ep"].groupby("set")["absolute"].mean().mean()
     assert shown.loc["ep", "5 bins, absolute error"] == f"{ep:.3f}"
     theirs = (0.6654 + 0.1856) / 2
@@ -442,6 +445,25 @@ def test_methods_without_priors_predict(name):
         assert p.probs.shape == (12, 3)
         np.testing.assert_allclose(p.probs.sum(1), 1.0, atol=1e-6)
         assert np.mean(p.probs.argmax(1) == truth) > 0.5
+
+
+def test_support_vectors_separate_what_can_be_separated():
+    x = np.arange(24.0)[:, None] / 24
+    y = np.digitize(x[:, 0], [0.3, 0.7])
+    K = np.exp(-2.0 * (x - x.T) ** 2)
+    np.testing.assert_array_equal(_predicted(K, y, K, 3, 1e4), y)
+    reverse = 2 - y  # the order turned round
+    np.testing.assert_array_equal(_predicted(K, reverse, K, 3, 1e4), reverse)
+    assert set(_predicted(K[:3, :3], y[:3], K[:, :3], 3, 1.0)) == {0}, "one class is all there is"
+
+
+@pytest.mark.slow
+def test_support_vectors_choose_on_the_papers_grids():
+    split, truth = small_split()
+    (found,) = method("svm")(split)
+    assert found.is_hard and found.evaluations <= 49 + 81
+    assert np.mean(found.probs.argmax(1) == truth) > 0.5
+    assert found.chosen.startswith("log10 C")
 
 
 def test_regression_rounds_its_mean_by_the_median_class():
