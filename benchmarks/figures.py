@@ -1,9 +1,9 @@
 """Tables behind figures of the papers that are not benchmarks of partitions: ``docs/tables/NAME.csv``.
 
 ``python benchmarks/figures.py [NAME ...]`` runs all or some: ``ratings`` (training sizes on synthetic ratings),
-``genes`` (genes selected inside the training rows), ``truth``, ``noise``, ``blocks`` (MODL on synthetic pairs). A task is
-appended when it is done; tasks that are there are not run again, so that a run that was stopped goes on, and one with
-larger ``--repeats`` adds to it. The gene data are read from ``../shared/data`` (or ``$PMORDINAL_DATA``).
+``genes`` (genes selected inside the training rows), ``truth``, ``noise``, ``blocks`` (MODL on synthetic pairs). A task
+is appended when it is done; tasks that are there are not run again, so that a run that was stopped goes on, and one
+with larger ``--repeats`` adds to it. The gene data are read from ``../shared/data`` (or ``$PMORDINAL_DATA``).
 """
 
 import argparse
@@ -164,6 +164,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("--repeats", type=int, default=3, help="of ratings and genes")
+    parser.add_argument(
+        "--sets", type=int, default=100, help="of blocks; of noise 50 times as many"
+    )
     options = parser.parse_args()
     scores = ["zero_one", "absolute", "nlp"]
     repeats = range(options.repeats)
@@ -193,13 +196,17 @@ def main():
         "noise": (
             ["n", "noise", "sets"],
             ["I", "J", "found"],
-            [(n, 1.0, 5000 if n <= 128 else 1000) for n in powers[2:11]],
+            [(n, 1.0, (50 if n <= 128 else 10) * options.sets) for n in powers[2:11]],
             blocks,
         ),
         "blocks": (
             ["n", "noise", "sets"],
             ["I", "J", "found"],
-            [(n, noise, 100) for n in powers[2:] for noise in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)],
+            [
+                (n, noise, options.sets)
+                for n in powers[2:]
+                for noise in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+            ],
             blocks,
         ),
     }
