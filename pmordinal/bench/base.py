@@ -59,7 +59,9 @@ class Split:
     seed : int
         Seed of a method's random draws.
     proportions : ndarray, shape (n_classes,)
-        True class proportions of the new rows, for semi-supervised methods that are given them.
+        True class proportions of the unlabelled rows, for semi-supervised methods that are given them.
+    pool : ndarray, shape (u, d), optional
+        Unlabelled rows to learn from; the new rows where absent (transduction).
     """
 
     X: np.ndarray
@@ -68,6 +70,7 @@ class Split:
     Xnew: np.ndarray
     seed: int
     proportions: np.ndarray = field(repr=False)
+    pool: np.ndarray | None = field(default=None, repr=False)
 
 
 @dataclass

@@ -23,6 +23,7 @@ import pymc as pm
 from pmordinal import checks
 from pmordinal.bench import baselines
 from pmordinal.bench.base import Clock, Prediction, Split
+from pmordinal.bench.support_vectors import support_vectors
 from pmordinal.engines import ENGINES, Engine
 from pmordinal.engines.objectives import OBJECTIVES
 from pmordinal.engines.sparse.engine import SparseADF
@@ -66,9 +67,9 @@ def lines(name: str) -> tuple[str, ...]:
 
 def missing_package(name: str) -> str | None:
     """Return the package that a method needs if it is not installed, else None."""
-    needed = {"mord": "mord", "gpflow": "gpflow", "gpr": "sklearn", "sklearn-gpc": "sklearn"}.get(
-        name
-    )
+    needed = {"mord": "mord", "gpflow": "gpflow"}.get(name)
+    if name in ("gpr", "svm", "sklearn-gpc"):
+        needed = "sklearn"
     return needed if needed and importlib.util.find_spec(needed) is None else None
 
 
@@ -231,11 +232,12 @@ def _best(split: Split) -> list[Prediction]:
 
 
 def _semisupervised(name: str, split: Split) -> list[Prediction]:
-    """Return predictions of one model without and with learning from the new rows, and its final labels."""
+    """Return predictions of one model without and with learning from unlabelled rows, and its labels of new rows."""
     flags = name.split("-")[1:]
     objective = "bound" if "bound" in flags else None
-    labels = np.concatenate([split.y.astype(float), np.full(len(split.Xnew), np.nan)])
-    rows = np.concatenate([split.X, split.Xnew])
+    pool = split.Xnew if split.pool is None else split.pool
+    labels = np.concatenate([split.y.astype(float), np.full(len(pool), np.nan)])
+    rows = np.concatenate([split.X, pool])
     found: list[Prediction] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -246,6 +248,8 @@ def _semisupervised(name: str, split: Split) -> list[Prediction]:
             f"{name}-supervised": {},
             name: {"semisupervised": True, **told},
         }
+        if not len(pool):  # all rows are labelled
+            ways[name] = {}
         for line, options in ways.items():
             clock = Clock()
             with clock.running():
@@ -257,7 +261,7 @@ def _semisupervised(name: str, split: Split) -> list[Prediction]:
                 "evaluations": fitted.status.evaluations,
                 "converged": fitted.status.converged,
             }
-            if isinstance(fitted, SemiSupervisedFit):
+            if isinstance(fitted, SemiSupervisedFit) and split.pool is None:
                 hard = np.eye(split.n_classes)[fitted.unlabeled_codes]
                 found.append(Prediction(f"{name}-labels", hard, clock, **end, is_hard=True))
             found.append(Prediction(line, probs, clock, **end))
@@ -267,6 +271,7 @@ def _semisupervised(name: str, split: Split) -> list[Prediction]:
 SEMISUPERVISED = ("ssgpor", "ssgpor-gamma", "ssgpor-flat", "ssgpor-flat-bound")
 BASELINES: dict[str, Method] = {
     "gpr": baselines.regression,
+    "svm": support_vectors,
     "sklearn-gpc": baselines.classification,
     "mord": baselines.mord,
     "gpflow": baselines.gpflow,

@@ -60,6 +60,7 @@ _ERRORS = {
 }
 PARTITIONS = 20  # every mean above is over so many partitions
 COLUMN = {  # method: the column of the papers' tables that it reproduces
+    "svm": "SVM",
     "laplace": "MAP-GPOR",
     "ep": "EP-GPOR",
     "ep:bound": "EP-GPOR",
@@ -150,6 +151,24 @@ LEVELS = {
         "RAD": 0.01977,
     },
 }
+# [HB2007, Table 4]: sizes I × J. The paper's columns are in the other order: its I of sex, which has two labels, is 3.
+SIZES = {
+    "adult": dict(
+        zip(
+            LEVELS["adult"],
+            "6 × 11|5 × 12|6 × 10|9 × 10|9 × 9|2 × 10|7 × 7|5 × 6|18 × 4|2 × 3".split("|"),
+            strict=True,
+        )
+    ),
+    "boston": dict(
+        zip(
+            LEVELS["boston"],
+            "5 × 5|5 × 5|5 × 5|5 × 3|4 × 5|5 × 4|5 × 4|3 × 4|3 × 5|2 × 3".split("|"),
+            strict=True,
+        )
+    ),
+}
+SIZES["adult-imputed"] = SIZES["adult"]
 LEVELS["adult-imputed"] = LEVELS["adult"]
 
 

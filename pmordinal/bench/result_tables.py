@@ -13,6 +13,7 @@ import pandas as pd
 from scipy.stats import ttest_rel
 
 from pmordinal.bench import published
+from pmordinal.bench.means import as_csv
 from pmordinal.bench.methods import ABLATION, SEMISUPERVISED
 from pmordinal.data import files
 from pmordinal.diagnostics.scoring import rank_methods
@@ -41,7 +42,7 @@ def tables_of(suite: str, results: pd.DataFrame) -> list[Table]:
         return []
     if suite == "modl":
         return [*_modl(good), *_failed(results)]
-    if suite == "ssgpor":
+    if suite in ("ssgpor", "inductive"):
         return [*_semisupervised(good), _scores(good), *_failed(results)]
     found = [table for bins in sorted(good["bins"].unique()) for table in _errors(good, bins)]
     steps = paired(good[good["method"].isin(ABLATION)])
@@ -144,6 +145,8 @@ def _overall(results: pd.DataFrame) -> Table:
             wide = _means(part, error_of(part, error))
             head = f"{bins} bins, {title}"
             columns[head] = {str(k): float(v) for k, v in wide.mean().items()}
+            plain = _means(part, part[error]).mean()
+            columns[head] |= {f"{k}, most probable class": plain[k] for k in OWN_RULE if k in plain}
             sets[bins] = list(wide.index)
             for name in published.columns():
                 theirs = published.errors(name, bins)
@@ -154,8 +157,8 @@ def _overall(results: pd.DataFrame) -> Table:
     used = "; ".join(f"{bins} bins: {', '.join(names)}" for bins, names in sets.items())
     note = (
         f"Means over the partitions that every method has, then over sets ({used}). {', '.join(OWN_RULE)} take the "
-        "most probable class for the zero-one error and the median class for the absolute one, the others the former "
-        "for both."
+        "most probable class for the zero-one error and the median class for the absolute one, unless said otherwise; "
+        "the others the former for both."
     )
     return Table("Over all sets", note, _rounded(frame, 3))
 
@@ -246,8 +249,10 @@ def _semisupervised(results: pd.DataFrame) -> list[Table]:
             part = results[results["set"] == name]
             wide = part.pivot_table(index="partition", columns="method", values=error) / scale
             for method in (m for m in SEMISUPERVISED if m in wide):
-                ours = wide[[f"{method}-supervised", method, f"{method}-labels"]].dropna()
-                ours.columns = pd.Index(["supervised", "semi-supervised", "final labels"])
+                names = {f"{method}-supervised": "supervised", method: "semi-supervised"}
+                if f"{method}-labels" in wide:
+                    names[f"{method}-labels"] = "final labels"
+                ours = wide[list(names)].dropna().rename(columns=names)
                 line = {"partitions": len(ours), **ours.mean()}
                 before, after = ours["supervised"], ours["semi-supervised"]
                 if len(ours) > 1 and (before - after).std() > 1e-12:
@@ -256,7 +261,7 @@ def _semisupervised(results: pd.DataFrame) -> list[Table]:
                 for column, values in published.SEMISUPERVISED.get(name, {}).items():
                     line[f"published {column}"] = values[k]
                 base, _, labels = name.rpartition("-")
-                if labels == "50" and base in published.T_STATISTICS:
+                if labels in ("50", "5%") and base in published.T_STATISTICS:
                     line["published t"] = published.T_STATISTICS[base][k]
                 lines[f"{name}: {method}"] = line
         frame = pd.DataFrame(lines).T.rename_axis("set: method")
@@ -277,7 +282,7 @@ def _modl(results: pd.DataFrame) -> list[Table]:
     lines = {}
     for key, part in scored.groupby(["set", "method"], sort=False):
         name, method = map(str, cast(tuple, key))
-        kind = method.removeprefix("modl-").removesuffix("-paper")
+        kind = method.split("-")[1]
         theirs = published.NLRPD.get(name, {}).get(kind)
         mean, sd = part["nlrpd"].mean(), part["nlrpd"].std()
         lines[f"{name}: {method}"] = {
@@ -289,20 +294,28 @@ def _modl(results: pd.DataFrame) -> list[Table]:
     found = [
         Table(
             "MODL: NLRPD",
-            "Mean ± standard deviation over folds; `-paper`: its smoothing and selection.",
+            "Mean ± sd over folds; `-paper`: its smoothing and selection; `-common`: one target partition.",
             pd.DataFrame(lines).T,
         )
     ]
     levels = results[results["method"].str.startswith("level of ")]
     for name in map(str, levels["set"].unique()):
         part = levels[levels["set"] == name]
-        first = part[part["partition"] == part["partition"].min()].set_index("method")["level"]
+        one = part[part["partition"] == part["partition"].min()].set_index("method")
+        first = one["level"]
         means = part.groupby("method")["level"].mean().sort_values(ascending=False)
         frame = pd.DataFrame({"first fold": first, "mean": means}).loc[means.index]
         frame.index = pd.Index([k.removeprefix("level of ") for k in frame.index], name="attribute")
         frame["published, first fold"] = pd.Series(published.LEVELS.get(name, {}), dtype=float)
-        note = "Share of the code length that an attribute saves; the paper's folds are not ours."
-        found.append(Table(f"MODL: levels of {name}", note, _rounded(frame, 5)))
+        sizes = pd.Series(published.SIZES.get(name, {}), dtype=str)
+        frame = _rounded(frame, 5)
+        frame["size"] = one.set_axis(one.index.str.removeprefix("level of "))["chosen"]
+        frame["published size"] = sizes.reindex(frame.index).fillna("")
+        note = (
+            "Share of the code length that an attribute saves, and parts I of the attribute × J of the target on the "
+            "first fold; the paper's folds are not ours."
+        )
+        found.append(Table(f"MODL: levels of {name}", note, frame))
     return found
 
 
@@ -341,7 +354,7 @@ def markdown(frame: pd.DataFrame) -> str:
 
 
 def write(suite: str, results: pd.DataFrame, folder: Path, command: str) -> Sequence[Path]:
-    """Write the report as ``SUITE.md`` and ``SUITE.html`` and return their paths."""
+    """Write the report as ``SUITE.md`` and ``SUITE.html``, means as ``SUITE_means.csv``, and return the paths."""
     found = tables_of(suite, results)
     names = ("pmordinal", "pymc", "numpy", "scipy")
     versions = ", ".join(
@@ -361,6 +374,7 @@ def write(suite: str, results: pd.DataFrame, folder: Path, command: str) -> Sequ
     contents = {
         ".md": "\n\n".join(text) + "\n",
         ".html": page.whole_page(title, made, counts, sections),
+        "_means.csv": as_csv(results, made, command),
     }
     paths = []
     for suffix, content in contents.items():

@@ -6,7 +6,7 @@ from pathlib import Path
 from pmordinal.cli.base import Command, local_path, name_list, show_progress
 from pmordinal.data import files
 
-SUITES = ("gpor", "plsor", "loo", "ssgpor", "modl")
+SUITES = ("gpor", "plsor", "loo", "ssgpor", "inductive", "modl")
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +18,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engines",
         type=name_list,
-        help="methods, e.g. ep,ep:loo,plsor,best,linear,gpr,sklearn-gpc,mord; default: the paper's",
+        help="methods, e.g. ep,ep:loo,plsor,best,linear,gpr,svm,sklearn-gpc,mord; default: the paper's",
     )
     parser.add_argument("--bins", type=name_list, help="numbers of classes; default: 5,10")
     parser.add_argument("--partitions", type=int, help="the first so many; default: the paper's")

@@ -3,6 +3,7 @@
 import csv
 import os
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ import pytest
 from pmordinal.bench import methods, published, result_tables, suites
 from pmordinal.bench import run as bench_run
 from pmordinal.bench.base import FIELDS, Clock, Prediction, Split, Task, result
+from pmordinal.bench.means import as_csv
 from pmordinal.bench.methods import SEMISUPERVISED, lines, method
 from pmordinal.bench.suites import SUITES
+from pmordinal.bench.support_vectors import _predicted
 from pmordinal.cli import main
 from pmordinal.diagnostics.scoring import rank_methods
 from pmordinal.engines import ENGINES
@@ -296,6 +299,8 @@ def test_report_compares_over_the_sets_that_all_methods_have():
     two = table[table["set"] != "stocks"]
     best = two[two["method"] == "best"].groupby("set")["absolute_median"].mean().mean()
     assert shown.loc["best", "5 bins, absolute error"] == f"{best:.3f}", "its own rule"
+    plain = two[two["method"] == "best"].groupby("set")["absolute"].mean().mean()
+    assert shown.loc["best, most probable class", "5 bins, absolute error"] == f"{plain:.3f}"
     ep = two[two["method"] == "ep"].groupby("set")["absolute"].mean().mean()
     assert shown.loc["ep", "5 bins, absolute error"] == f"{ep:.3f}"
     theirs = (0.6654 + 0.1856) / 2
@@ -354,6 +359,22 @@ def test_command_line(folder, tmp_path, capsys):
     assert (tmp_path / "out" / "gpor.html").read_text().startswith("<!DOCTYPE html>")
 
 
+def test_means_say_how_they_were_made():
+    table = made_up()
+    table.loc[0, "error"] = "ValueError: no luck"
+    text = as_csv(table, "2026-01-01; Python 3", "pmordinal bench\n --suite gpor")
+    assert text.startswith("# 2026-01-01; Python 3\n# pmordinal bench --suite gpor\nset,bins,")
+    read = pd.read_csv(StringIO(text), comment="#").set_index(["set", "method"])
+    assert read["partitions"].sum() == 26
+    ours = table.query("set == 'machine' and method == 'ep'")
+    assert read.loc[("machine", "ep"), "zero_one"] == pytest.approx(
+        ours["zero_one"].mean(), rel=1e-4
+    )
+    assert read.loc[("machine", "ep"), "zero_one_sd"] == pytest.approx(
+        ours["zero_one"].std(), rel=1e-4
+    )
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -395,6 +416,26 @@ def test_methods_predict(name):
         assert p.clock.seconds > 0 and p.clock.cpu > 0
 
 
+def test_unlabelled_rows_may_be_others_than_the_new_ones(tmp_path):
+    rng = np.random.default_rng(0)
+    (tmp_path / "chu").mkdir()
+    frame = pd.DataFrame(rng.normal(size=(320, 2)), columns=["a", "b"])
+    frame.assign(y=frame["a"]).to_csv(tmp_path / "chu" / "boston.csv", index=False)
+    suite = SUITES["inductive"]
+    assert suite.sets(tmp_path) == [f"boston-{share}%" for share in suites.SHARES]
+    split, _ = suites._inductive(Task("inductive", "boston-5%", 5, 1, "ssgpor"), tmp_path)
+    assert (len(split.X), len(split.pool), len(split.Xnew)) == (15, 285, 20)
+    rows = np.concatenate([split.X, split.pool, split.Xnew])
+    assert len(np.unique(rows, axis=0)) == 320, "no row is in two of them"
+    found = method("ssgpor")(replace(split, pool=split.pool[:20]))
+    assert [p.method for p in found] == ["ssgpor-supervised", "ssgpor"]
+    assert all(p.probs.shape == (20, 5) for p in found)
+    full, _ = suites._inductive(Task("inductive", "boston-100%", 5, 1, "ssgpor"), tmp_path)
+    assert len(full.X) == 300 and len(full.pool) == 0
+    one, two = method("ssgpor")(replace(full, X=full.X[:40], y=full.y[:40]))
+    np.testing.assert_array_equal(one.probs, two.probs)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*(f"{engine}-flat" for engine in ENGINES), *SEMISUPERVISED[-2:]])
 def test_methods_without_priors_predict(name):
@@ -404,6 +445,25 @@ def test_methods_without_priors_predict(name):
         assert p.probs.shape == (12, 3)
         np.testing.assert_allclose(p.probs.sum(1), 1.0, atol=1e-6)
         assert np.mean(p.probs.argmax(1) == truth) > 0.5
+
+
+def test_support_vectors_separate_what_can_be_separated():
+    x = np.arange(24.0)[:, None] / 24
+    y = np.digitize(x[:, 0], [0.3, 0.7])
+    K = np.exp(-2.0 * (x - x.T) ** 2)
+    np.testing.assert_array_equal(_predicted(K, y, K, 3, 1e4), y)
+    reverse = 2 - y  # the order turned round
+    np.testing.assert_array_equal(_predicted(K, reverse, K, 3, 1e4), reverse)
+    assert set(_predicted(K[:3, :3], y[:3], K[:, :3], 3, 1.0)) == {0}, "one class is all there is"
+
+
+@pytest.mark.slow
+def test_support_vectors_choose_on_the_papers_grids():
+    split, truth = small_split()
+    (found,) = method("svm")(split)
+    assert found.is_hard and found.evaluations <= 49 + 81
+    assert np.mean(found.probs.argmax(1) == truth) > 0.5
+    assert found.chosen.startswith("log10 C")
 
 
 def test_regression_rounds_its_mean_by_the_median_class():

@@ -117,10 +117,10 @@ def grid_from_columns(
     """Return the grid of two encoded columns; the data are not kept on it."""
     cells = Cells.from_codes(column.code, target.code, categorical=column.categorical)
     partition = find_partition(cells, starts, np.random.default_rng(seed))
-    return _to_grid(cells, partition, column, target, x_name, y_name)
+    return to_grid(cells, partition, column, target, x_name, y_name)
 
 
-def _to_grid(
+def to_grid(
     cells: Cells,
     found: Partition,
     column: EncodedColumn,
@@ -128,6 +128,7 @@ def _to_grid(
     x_name: str,
     y_name: str,
 ) -> Grid:
+    """Return a partition as a grid, with boundaries in values; the data are not kept on it."""
     y_cut = found.y_cuts[1:-1]
     y_ranks = np.cumsum(cells.y.sizes)[y_cut - 1] / cells.n
     groups = None

@@ -12,6 +12,7 @@ from pmordinal.data.foreign import as_pandas
 from pmordinal.modl.encode import EncodedColumn, encode_predictor, encode_target, observed
 from pmordinal.modl.frames import as_columns
 from pmordinal.modl.partition.grid import Grid
+from pmordinal.modl.regression.common_target import with_common_target
 from pmordinal.modl.regression.ranking import fit_columns
 
 
@@ -60,7 +61,9 @@ class TableEstimator(BaseEstimator):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         return columns
 
-    def _fit_grids(self, X: Any, y: Any) -> tuple[EncodedColumn, list[Any] | None, np.ndarray]:
+    def _fit_grids(
+        self, X: Any, y: Any, *, common_target: bool = False
+    ) -> tuple[EncodedColumn, list[Any] | None, np.ndarray]:
         """Fit a grid to every predictor; return the encoded target, its labels and the rows used."""
         if not isinstance(self.starts, int | np.integer) or self.starts < 1:
             raise ValueError(f"starts must be a positive integer, got {self.starts!r}")
@@ -94,6 +97,8 @@ class TableEstimator(BaseEstimator):
             n_jobs=self.n_jobs,
             progressbar=self.progressbar,
         )
+        if common_target:
+            self.grids_ = with_common_target(self.grids_, encoded, target)
         return target, labels, seen
 
     def _parts(self, X: Any, names: list[str] | None = None) -> tuple[dict[str, np.ndarray], int]:

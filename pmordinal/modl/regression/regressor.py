@@ -35,6 +35,8 @@ class RankRegressor(RegressorMixin, TableEstimator):
     selection : {"joint", "paper"}, default "joint"
         How "snb" and "averaged" score a subset, see `pmordinal.modl.regression.subsets`: with the prior of the
         partitions and each instance left out of its own tables, or as the paper does.
+    target : {"own", "common"}, default "own"
+        Whether every predictor cuts the target as suits it best, as in the paper, or all in the same way.
     starts : int, default 10
         Starts of each search, see `fit_grid`.
     random_state : int or None, default 0
@@ -73,6 +75,7 @@ class RankRegressor(RegressorMixin, TableEstimator):
         quantile: float = 0.5,
         smoothing: float | Literal["paper"] = 1.0,
         selection: Literal["joint", "paper"] = "joint",
+        target: Literal["own", "common"] = "own",
         starts: int = 10,
         random_state: int | None = 0,
         n_jobs: int | None = None,
@@ -82,6 +85,7 @@ class RankRegressor(RegressorMixin, TableEstimator):
         self.quantile = quantile
         self.smoothing = smoothing
         self.selection = selection
+        self.target = target
         self.starts = starts
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -116,7 +120,8 @@ class RankRegressor(RegressorMixin, TableEstimator):
                 f"smoothing must be positive or 'paper', got {self.smoothing!r}: with 0, empty cells make "
                 "log scores infinite"
             )
-        target, labels, seen = self._fit_grids(X, y)
+        checks.one_of("target", self.target, ("own", "common"))
+        target, labels, seen = self._fit_grids(X, y, common_target=self.target == "common")
         n = len(target.code)
         self.y_labels_ = labels
         self.scale_ = ValueScale(target.values, np.bincount(target.code))
