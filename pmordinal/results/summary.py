@@ -1,7 +1,7 @@
 """Short tables of a fit or a grid, for the terminal and for reports."""
 
 from collections.abc import Iterator
-from itertools import pairwise
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -165,9 +165,8 @@ def grid_table(grid: "Grid", names: list[str] | None = None) -> pd.DataFrame:
     """
     table = grid.to_frame()
     if names is not None:
-        cuts = [0, *np.ceil(grid.y_boundaries).astype(int), len(names)]
-        spans = [names[a:b] for a, b in pairwise(cuts)]
-        table.columns = pd.Index([s[0] if len(s) == 1 else f"{s[0]} to {s[-1]}" for s in spans])
+        named = replace(grid, y_labels=tuple(names))
+        table.columns = pd.Index(named.interval_names())
     return table
 
 
