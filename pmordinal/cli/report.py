@@ -19,7 +19,9 @@ def _run(options: argparse.Namespace) -> None:
     from pmordinal.report import write_report
     from pmordinal.results.load import load
 
-    write_report(load(options.fit), out, target=options.target, command=options.typed)
+    write_report(
+        load(options.fit), out, target=options.target, command=options.typed, saved=options.fit
+    )
     say_written(out)
 
 
