@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-min lint bench docs notebooks clean
+.PHONY: help demo test test-all test-min lint bench docs notebooks dist clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -38,5 +38,8 @@ docs: $(STAMP) ## build the documentation into docs/_build/html; the first time 
 notebooks: $(STAMP) ## write the notebooks as .ipynb files, without outputs
 	@$(BIN)/python tools/notebooks.py
 
+dist: $(STAMP) ## build wheel and sdist into dist/
+	@$(BIN)/python -m build
+
 clean: ## remove the environment and all caches
-	rm -rf $(VENV) $(VENV)-min $(VENV)-min.uv .pytest_cache .mypy_cache .ruff_cache .hypothesis pmordinal-demo docs/_build docs/generated docs/gallery
+	rm -rf $(VENV) $(VENV)-min $(VENV)-min.uv .pytest_cache .mypy_cache .ruff_cache .hypothesis pmordinal-demo docs/_build docs/generated docs/gallery dist

@@ -6,6 +6,8 @@
 # calibration take the place of densities of the data.
 
 # %%
+import logging
+
 import arviz as az
 import numpy as np
 import pandas as pd
@@ -14,6 +16,7 @@ import xarray as xr
 
 import pmordinal as pmo
 
+logging.getLogger("pymc").setLevel(logging.WARNING)  # no lists of variables
 wine = pmo.datasets.wine()
 y = wine["rating"]
 model = pmo.gp_model(wine[["temperature", "contact", "judge"]], y, "expquad")

@@ -25,14 +25,20 @@ train = X[~test], y[~test]
 table = pmo.compare_engines(
     *train, engines=["laplace", "ep", "plsor"], reference="exact", test=(X[test], y[test]), seed=1
 )
-table.T
+table
+
+# %% [markdown]
+# The last column is the verdict. Everything behind it is in the other columns of the table:
+
+# %%
+table.full.T
 
 # %% [markdown]
 # How to read it:
 #
 # - `log_evidence` of Laplace and EP against the exact one: how far the approximation of the marginal likelihood is off, in nats. Regression on labels has an evidence of
 #   its own, of numbers rather than of classes, which does not compare.
-# - `latent_mean` and `latent_sd`: the worst row's distance to the exact posterior, in its standard deviations. Regression on labels measures the latent function in other units.
+# - `latent_mean` and `latent_sd`: the worst row's distance to the exact posterior, in its standard deviations. Regression on labels measures the latent function in other units, so that there is no number.
 # - `tv_max`: the worst row's total variation between class probabilities, what a user of predictions sees.
 # - `k_hat`: below 0.7 the engine's draws can be reweighted to the exact posterior.
 # - `elpd_loo`: leave-one-out scores, from each engine's own cavities.

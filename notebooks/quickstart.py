@@ -25,8 +25,8 @@ table.head()
 
 # %% [markdown]
 # A model is one call, and it is a real `pm.Model`: an unknown smooth function of the attributes, noise on top, and
-# thresholds that cut it into classes. Text columns become one column a level; the labels keep their names. A fit
-# takes a second or so.
+# thresholds that cut it into classes. Each level of a text column gets a column of its own. The labels keep their
+# names. A fit takes a second or so.
 
 # %%
 model = pmo.gp_model(table[["sleep", "coffee"]], table["mood"], ard=True)

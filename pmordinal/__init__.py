@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pmordinal.registry import guess
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "ConvergenceWarning": "errors",

@@ -5,7 +5,8 @@ write to none of them, or if the disk is full. Here the code is then compiled in
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pickle import UnpicklingError
 from typing import Any
 
@@ -14,6 +15,18 @@ from numba.core.caching import FunctionCache
 
 logger = logging.getLogger(__name__)
 _said: set[str] = set()
+_listeners: list[Callable[[str], None]] = []
+COMPILING = "compiling numerical code, once on this machine: some seconds"
+
+
+@contextmanager
+def announced(say: Callable[[str], None]) -> Iterator[None]:
+    """Call `say` with one line, once in a session, if code has to be compiled that is not on disk yet."""
+    _listeners.append(say)
+    try:
+        yield
+    finally:
+        _listeners.remove(say)
 
 
 class DiskCache(FunctionCache):
@@ -22,7 +35,11 @@ class DiskCache(FunctionCache):
     def load_overload(self, sig, target_context):
         """Return the cached code for a signature; None if there is none or if it cannot be read."""
         try:
-            return super().load_overload(sig, target_context)
+            found = super().load_overload(sig, target_context)
+            if found is None and _listeners and COMPILING not in _said:
+                _said.add(COMPILING)
+                _listeners[-1](COMPILING)
+            return found
         except (EOFError, UnpicklingError):  # a file is cut short: start afresh
             self._write(self.flush)
         except OSError as error:
@@ -77,7 +94,7 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
 
 def _say(why: str) -> None:
     """Say once in a session that code is compiled anew each time."""
-    if not _said:
+    if not _said - {COMPILING}:
         logger.warning(
             "Machine code cannot be kept on disk, so each session compiles it anew, which takes some seconds (%s). "
             "Set NUMBA_CACHE_DIR to a folder that can be written.",

@@ -19,6 +19,7 @@ DRAWING = (
     "scatter",
     "hist",
     "imshow",
+    "colorbar",
     "bar",
     "axvline",
     "axhline",

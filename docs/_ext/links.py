@@ -4,6 +4,9 @@ import re
 from pathlib import Path
 
 from docutils import nodes
+from pybtex.plugin import register_plugin
+from pybtex.style.formatting.alpha import Style as AlphaStyle
+from pybtex.style.labels import BaseLabelStyle
 from sphinx.addnodes import pending_xref
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -30,7 +33,10 @@ class CodeLinks(SphinxTransform):
     default_priority = 500
 
     def apply(self):
-        """Wrap each literal whose first word has a name of a module."""
+        """Wrap each literal whose first word has a name of a module; a letter in ``shape (n, d)`` is no name."""
+        for link in list(self.document.findall(pending_xref)):
+            if len(link.get("reftarget", "")) == 1:
+                link.replace_self(link.children)
         for literal in list(self.document.findall(nodes.literal)):
             found = CODE.match(literal.astext())
             if not found or isinstance(
@@ -70,6 +76,23 @@ class Citations(SphinxPostTransform):
                 link = nodes.reference("", key, refuri=f"{page}#cite-{key.lower()}", internal=True)
                 new += [nodes.Text("["), link, nodes.Text(f"{place}]{after}")]
             text.parent.replace(text, new)
+
+
+class KeyLabels(BaseLabelStyle):
+    """Entries of the bibliography are labelled by their keys, as they are cited."""
+
+    def format_labels(self, sorted_entries):
+        """Yield the labels."""
+        return (entry.key for entry in sorted_entries)
+
+
+class KeyStyle(AlphaStyle):
+    """Sorted by author, labelled by key."""
+
+    default_label_style = KeyLabels
+
+
+register_plugin("pybtex.style.formatting", "keys", KeyStyle)
 
 
 def setup(app):

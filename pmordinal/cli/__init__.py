@@ -1,4 +1,4 @@
-"""The command line: ``pmordinal demo | fit | predict | compare | modl | bench``.
+"""The command line: ``pmordinal demo | fit | predict | report | compare | modl | bench``.
 
 Each command is a file, listed in `COMMANDS`. Heavy imports happen when a command runs, so that ``--help`` and ``modl``
 do not wait for PyMC. An error is one line on stderr and a non-zero exit code.
@@ -19,8 +19,16 @@ from pmordinal.cli.demo import DEMO
 from pmordinal.cli.fit import FIT
 from pmordinal.cli.modl import MODL
 from pmordinal.cli.predict import PREDICT
+from pmordinal.cli.report import REPORT
 
-COMMANDS = {command.name: command for command in (DEMO, FIT, PREDICT, COMPARE, MODL, BENCH)}
+COMMANDS = {command.name: command for command in (DEMO, FIT, PREDICT, REPORT, COMPARE, MODL, BENCH)}
+# These run as they are, one after the other: a test does so.
+FIRST_STEPS = (
+    "pmordinal demo",
+    "pmordinal fit pmordinal-demo/wine.csv 'rating ~ temperature + contact + (1 | judge)' --out wine.nc",
+    "pmordinal predict wine.nc pmordinal-demo/wine.csv --out predictions.csv",
+    "pmordinal report wine.nc --target rating",
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -95,7 +103,12 @@ def _in_terms_of_options(message: str) -> str:
 
 
 def _parser() -> Parser:
-    parser = Parser(prog="pmordinal", description="Gaussian-process ordinal regression for PyMC.")
+    parser = Parser(
+        prog="pmordinal",
+        description="Gaussian-process ordinal regression for PyMC.",
+        epilog="first steps, which run as they are:\n" + "\n".join(f"  {s}" for s in FIRST_STEPS),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"pmordinal {version('pmordinal')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():

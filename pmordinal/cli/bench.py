@@ -1,18 +1,25 @@
 """``pmordinal bench``: the papers' experiments."""
 
 import argparse
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from pmordinal.cli.base import Command, local_path, name_list, show_progress
 from pmordinal.data import files
 
 SUITES = ("gpor", "plsor", "loo", "ssgpor", "inductive", "modl")
+WITH_PARTITIONS = ("gpor", "plsor", "loo")  # their sets come with published partitions
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", required=True, choices=SUITES, help="whose experiment")
     parser.add_argument(
-        "--data", type=local_path, required=True, help="folder with chu/, large/, modl/"
+        "--data",
+        type=local_path,
+        required=True,
+        help="folder with chu/, large/, modl/; a set of chu/ is NAME.csv with a column y, and NAME_partitions.csv "
+        "with columns y5 (classes 1 to 5) and s5_1, s5_2, ... (1 for training rows, 0 for the others)",
     )
     parser.add_argument("--sets", type=name_list, help="default: all that are there")
     parser.add_argument(
@@ -41,6 +48,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     from pmordinal.bench.methods import with_starts
+    from pmordinal.bench.partitions import check
     from pmordinal.bench.result_tables import write
     from pmordinal.bench.run import run, warn
     from pmordinal.bench.suites import SUITES as suites
@@ -49,6 +57,9 @@ def _run(options: argparse.Namespace) -> None:
     bins = None if options.bins is None else [int(number) for number in options.bins]
     methods = [with_starts(name, options.starts) for name in options.engines or suite.methods]
     tasks = suite.tasks(options.data, options.sets, bins, options.partitions, methods)
+    if options.suite in WITH_PARTITIONS:
+        for (name, number), some in groupby(sorted(tasks, key=_set), key=_set):
+            check(options.data, name, number, sorted({task.partition for task in some}))
     files.make_folder(options.out)
     file = options.out / f"{suite.name}.csv"
     table = run(
@@ -63,6 +74,14 @@ def _run(options: argparse.Namespace) -> None:
     )
     for written in (file, *write(suite.name, table, options.out, options.typed)):
         print(files.printable(written))
+    if failed := int((table["error"] != "").sum()):
+        raise ValueError(
+            f"{failed} tasks failed: the column error of {files.printable(file)} says why, --retry runs them again"
+        )
+
+
+def _set(task: Any) -> tuple[str, int]:
+    return task.set, task.bins
 
 
 BENCH = Command(

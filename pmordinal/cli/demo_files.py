@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pmordinal.data import files
+from pmordinal.data import files, tables
 from pmordinal.datasets import wine
 from pmordinal.inference.fit import fit as fit_model
 from pmordinal.model.factories import gp_model
@@ -19,7 +19,7 @@ ATTRIBUTES = ["temperature", "contact", "judge"]
 
 
 def run(folder: Path, engine: str) -> None:
-    """Fit the wine ratings, print a table, and write ``demo.png`` and ``demo.nc`` to `folder`."""
+    """Fit the wine ratings, print a table, and write ``demo.png``, ``demo.nc`` and ``wine.csv`` to `folder`."""
     console = Console()
     data = wine()
     console.print(
@@ -31,8 +31,10 @@ def run(folder: Path, engine: str) -> None:
     console.print(summary_table(fit))
     picture(fit, folder / "demo.png")
     stores.write(fit.to_datatree(seed=0), folder / "demo.nc")
-    png, nc = (files.printable(folder / name) for name in ("demo.png", "demo.nc"))
-    console.print(f"Wrote {escape(png)} and {escape(nc)} (read it with az.from_netcdf)")
+    tables.write([data], folder / "wine.csv")
+    names = ("demo.png", "demo.nc", "wine.csv")
+    png, nc, csv = (escape(files.printable(folder / name)) for name in names)
+    console.print(f"Wrote {png}, {nc} (read it with az.from_netcdf) and the ratings, {csv}")
 
 
 def summary_table(fit: OrdinalFit) -> Table:

@@ -92,6 +92,7 @@ def _run(options: argparse.Namespace) -> None:
             failures=failures,
             source=options.data,
             command=options.typed,
+            saved=options.out,
         )
         say_written(options.report)
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pmordinal.data.expressions import evaluate
 from pmordinal.data.levels import show
 from pmordinal.errors import warn
 
@@ -139,6 +138,10 @@ def _positions(values: Sequence[str], column: Column, name: str) -> np.ndarray:
 def computed(column: Column, numbers: Mapping[str, np.ndarray], name: str) -> np.ndarray:
     """Return a column that is an expression."""
     assert column.expression is not None
+    from pmordinal.data.expressions import (
+        evaluate,  # here: tables without expressions need no parser
+    )
+
     values = evaluate(column.expression, numbers)
     bad = ~np.isfinite(values)
     if bad.any():

@@ -8,7 +8,6 @@ import numpy as np
 
 from pmordinal.data.coding import Column, block, computed, levels_of
 from pmordinal.data.columns import column_values, read_columns
-from pmordinal.data.expressions import parse, variables
 from pmordinal.data.levels import show
 from pmordinal.data.moments import moments, weighted_moments
 
@@ -64,6 +63,11 @@ class Features:
     def counts_levels(self, name: str) -> bool:
         """Tell whether the numbers of a column are levels too, as those of k with ``C(k)`` in a formula."""
         computed = [c for c in self.columns if c.expression is not None and c.levels is not None]
+        from pmordinal.data.expressions import (  # here: the parser takes long to import
+            parse,
+            variables,
+        )
+
         return any(name in variables(parse(str(c.expression))) for c in computed)
 
     def transform(self, X: Any, name: str = "X") -> np.ndarray:

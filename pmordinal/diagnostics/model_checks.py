@@ -9,6 +9,7 @@ the events Y ≤ k on their predicted probabilities [CORP2021]; residuals are th
 which has the distribution F of the link, if the model is right, whatever the classes.
 """
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -98,12 +99,19 @@ def prior_draws(
         raise TypeError(
             f"source must be a pm.Model, or a DataTree by pm.sample_prior_predictive, got {checks.got(source)}"
         )
-    tree = pm.sample_prior_predictive(
-        checks.integer("draws", draws, minimum=2),
-        model=source,
-        random_seed=checks.generator("seed", seed),
-        compile_kwargs={"mode": "FAST_COMPILE"},  # for few draws compiling takes longer
-    )
+    count = checks.integer("draws", draws, minimum=2)
+    logger = logging.getLogger("pymc.sampling.forward")
+    level = logger.level
+    logger.setLevel(logging.WARNING)  # it would list the variables, which nobody asked for
+    try:
+        tree = pm.sample_prior_predictive(
+            count,
+            model=source,
+            random_seed=checks.generator("seed", seed),
+            compile_kwargs={"mode": "FAST_COMPILE"},  # for few draws compiling takes longer
+        )
+    finally:
+        logger.setLevel(level)
     if "class" in source.coords:
         tree.attrs["classes"] = [str(name) for name in source.coords["class"]]
     return tree

@@ -52,7 +52,7 @@ def gp_model(
     Parameters
     ----------
     X : DataFrame or array_like, shape (n, d)
-        Attributes; categorical columns become one column a level. A Dask DataFrame or array stays where
+        Attributes; each level of a categorical column gets a column. A Dask DataFrame or array stays where
         it is, if the engine is ``"inducing"``.
     y : array_like, shape (n,), or str
         Labels: ordered categorical, integers, or strings with `categories`; or the column of `X` that has

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from itertools import combinations
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from pmordinal.data.levels import show
 from pmordinal.errors import warn
@@ -88,7 +88,8 @@ def _frequent(codes: np.ndarray, count: int) -> np.ndarray:
 def _scores(y: np.ndarray) -> np.ndarray:
     """Return the mean of a standard normal variable in each label's class, the classes cutting it by their shares."""
     share = np.bincount(y) / y.size
-    edges = norm.pdf(norm.ppf(np.concatenate([[0.0], np.cumsum(share)[:-1], [1.0]])))
+    z = ndtri(np.concatenate([[0.0], np.cumsum(share)[:-1], [1.0]]))
+    edges = np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = -np.diff(edges) / share
     return means[y]

@@ -4,7 +4,7 @@ The colours of the classes come from cividis, which runs from dark to light for 
 print. Its lightest end is left out, so that lines are visible on white.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from pmordinal.data.lettering import caption, evenly_chosen
 INK, MUTED, FAINT = "0.1", "0.45", "0.85"  # greys: text and data; reference lines; grid lines
 ACCENT = "#d95f02"  # observed data, distinct from the blues and yellows of the classes
 MOST_NAMES = 16  # largest number of classes in a legend: more would not fit
+WIDEST = 14.0  # inches: a figure with many levels grows to this
 WIDTH = 24  # longest name in a legend or on an axis, in characters
 
 
@@ -52,13 +53,21 @@ def ink_on(colour: str) -> str:
     return "black" if luminance > 0.18 else "white"
 
 
-def new_axes(ax: Axes | None, title: str | None = None) -> Axes:
-    """Return `ax`, or new axes with a title; the top and right spines are removed."""
+def new_axes(ax: Axes | None, title: str | None = None, slots: float = 0) -> Axes:
+    """Return `ax`, or new axes with a title, wide enough for so many levels; without top and right spines."""
     if ax is None:
-        ax = plt.subplots(layout="constrained")[1]
+        width, height = plt.rcParams["figure.figsize"]
+        size = (min(max(width, 2.6 + 0.32 * slots), WIDEST), height)
+        ax = plt.subplots(figsize=size, layout="constrained")[1]
         if title:
             ax.set_title(title, loc="left")
     return tidy(ax)
+
+
+def intervals(options: Mapping[str, Any]) -> str:
+    """Return how probable the intervals of a plot are, in words for its title."""
+    ci_prob = options.get("ci_prob")
+    return f"{100 * (rcParams['stats.ci_prob'] if ci_prob is None else ci_prob):.3g} % intervals"
 
 
 def panels(data: xr.Dataset, dim: str, height: float, title: str) -> PlotCollection:

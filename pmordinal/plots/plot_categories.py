@@ -9,11 +9,14 @@ from pmordinal.plots.base import (
     class_legend,
     dodge,
     ink_on,
+    intervals,
     label_right,
     new_axes,
 )
 from pmordinal.results.effects import effects
 from pmordinal.results.fit import OrdinalFit, a_fit
+
+MOST_NUMBERED = 10  # bars with their numbers in them: more would collide
 
 
 def plot_categories(
@@ -40,10 +43,11 @@ def plot_categories(
     """
     names = [feature] if isinstance(feature, str) else list(feature)
     table = effects(a_fit(fit), names, "probs", **kwargs)
-    ax = new_axes(ax, "Category probabilities")
     places = Places.of(table, names)
     if stacked is None:
         stacked = places.ticks is not None
+    title = "Category probabilities" + ("" if stacked else f", {intervals(kwargs)}")
+    ax = new_axes(ax, title, slots=len(places.ticks or ()))
     classes = fit.labels.class_names
     colours = class_colours(len(classes))
     if stacked:
@@ -73,7 +77,7 @@ def _stack(ax: Axes, places: Places, probs: np.ndarray, colours: list[str]) -> l
             drawn.append(ax.fill_between(places.x, bottoms[:, k], tops[:, k], color=colour, lw=0))
             continue
         drawn.append(ax.bar(places.x, probs[:, k], 0.75, bottoms[:, k], color=colour))
-        for i in (probs[:, k] > 0.06).nonzero()[0]:
+        for i in (probs[:, k] > 0.06).nonzero()[0] if len(probs) <= MOST_NUMBERED else ():
             ax.text(
                 places.x[i],
                 0.5 * (bottoms[i, k] + tops[i, k]),

@@ -12,6 +12,7 @@ from pmordinal.plots.base import (
     class_colours,
     class_legend,
     dodge,
+    intervals,
     label_right,
     new_axes,
 )
@@ -56,7 +57,9 @@ def plot_effects(
     places = Places.of(table, [feature])
     classes = fit.labels.class_names
     colours = class_colours(len(classes))
-    ax = new_axes(ax, f"Effect of {caption(feature, 30)} on each category")
+    slots = len(places.ticks or ()) * max(1.0, len(classes) / 4)
+    title = f"Effect of {caption(feature, 30)} on each category, {intervals(kwargs)}"
+    ax = new_axes(ax, title, slots)
     ax.axhline(0.0, color=MUTED, lw=0.9, zorder=0)
     parts = [table[table["class"] == name] for name in classes]
     drawn = [

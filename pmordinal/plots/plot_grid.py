@@ -53,7 +53,11 @@ def plot_grid(grid: Grid, ax: Axes | None = None, *, counts: bool = True) -> Axe
         )
     else:
         ax.set_xticks(np.arange(1, grid.I), [f"{b:.4g}" for b in grid.x_boundaries])
-    ax.set_yticks(np.arange(1, grid.J), [f"{b:.4g}" for b in grid.y_boundaries])
+    if grid.y_labels is None:
+        ax.set_yticks(np.arange(1, grid.J), [f"{b:.4g}" for b in grid.y_boundaries])
+    else:
+        names = [caption(name, WIDTH) for name in table.columns]
+        ax.set_yticks(np.arange(grid.J) + 0.5, names)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     ax.set(xlabel=caption(grid.x_name), ylabel=caption(grid.y_name))

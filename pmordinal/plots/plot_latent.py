@@ -12,6 +12,7 @@ from pmordinal.plots.base import (
     MUTED,
     Places,
     class_colours,
+    intervals,
     label_right,
     name_axis,
     new_axes,
@@ -62,7 +63,8 @@ def plot_latent(
         thresholds = np.repeat(b[:, None], 3, axis=1)
         if tree is not None:
             thresholds = _thresholds(tree, ci_prob)
-        ax = new_axes(ax, title)
+        title += f", {intervals({'ci_prob': ci_prob})}"
+        ax = new_axes(ax, title, slots=len(places.ticks or ()))
         places.draw(ax, table, INK)
         places.label(ax)
     else:

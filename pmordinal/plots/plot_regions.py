@@ -16,6 +16,9 @@ from pmordinal.results.decisions import decide
 from pmordinal.results.effects import fixed, locate, moved, typical_row
 from pmordinal.results.fit import OrdinalFit, a_fit
 
+MOST_LABELLED = 6  # thresholds whose contours carry their names: more would collide
+MOST_HELD = 4  # attributes whose fixed values are named
+
 
 def plot_regions(
     fit: OrdinalFit,
@@ -90,14 +93,33 @@ def plot_regions(
             linestyles="solid",
         )  # fmt: skip
         said = [caption(name, WIDTH) for name in fit.labels.threshold_names]
-        ax.clabel(lines, fmt=dict(zip(thresholds, said, strict=True)), fontsize="small")
+        if len(said) <= MOST_LABELLED:
+            ax.clabel(lines, fmt=dict(zip(thresholds, said, strict=True)), fontsize="small")
     if points:
         own = [colours[k] for k in fit.posterior.y]
         ax.scatter(X[:, first], X[:, second], s=22, c=own, edgecolors=INK, linewidths=0.6, zorder=3)
     ax.set(xlim=(xs[0], xs[-1]), ylim=(ys[0], ys[-1]))
     ax.set(xlabel=caption(names[0]), ylabel=caption(names[1]))
     class_legend(ax, [Patch(color=colour) for colour in colours], classes, reverse=True)
+    if held := _held(fit, row, names):
+        ax.text(0.0, -0.16, f"at {held}", transform=ax.transAxes, fontsize="small", va="top")
     return ax
+
+
+def _held(fit: OrdinalFit, row: np.ndarray, names: list[str]) -> str:
+    """Return the values at which the other attributes are held."""
+    said = []
+    for column in fit.features.given:
+        if column.name in names:
+            continue
+        where, _ = locate(fit.features, column.name)
+        value = f"{row[0, where.start]:.4g}"
+        if column.levels is not None:
+            match = (row[:, where][:, None] == column.codes).all(axis=-1)
+            value = caption(str(column.levels[int(match.argmax())]), WIDTH)
+        said.append(f"{caption(str(column.name), WIDTH)} = {value}")
+    more = f" and {len(said) - MOST_HELD} more" if len(said) > MOST_HELD else ""
+    return ", ".join(said[:MOST_HELD]) + more
 
 
 def _numeric(fit: OrdinalFit, name: str) -> int:

@@ -16,7 +16,6 @@ from pmordinal import modl
 from pmordinal.data import files
 from pmordinal.diagnostics.compare import compare
 from pmordinal.diagnostics.loo import loo
-from pmordinal.diagnostics.scoring import pointwise_means
 from pmordinal.modl.regression.ranking import ranking_table
 from pmordinal.plots import (
     plot_calibration,
@@ -25,45 +24,26 @@ from pmordinal.plots import (
     plot_latent,
     plot_relevance,
 )
-from pmordinal.report.page import Section, code, columns, figure, heading, table, text, whole_page
+from pmordinal.report.grids import grids_section
+from pmordinal.report.left_out import left_out_section
+from pmordinal.report.page import (
+    Section,
+    code,
+    columns,
+    figure,
+    heading,
+    table,
+    text,
+    top_rows,
+    whole_page,
+)
 from pmordinal.report.terms import terms_section
 from pmordinal.report.training_table import repeated, training_table
 from pmordinal.results.fit import OrdinalFit, a_fit
-from pmordinal.results.summary import grid_table, outcome, parameters, status
+from pmordinal.results.summary import outcome, parameters, status
 
 MOST_CURVES = 6  # at most so many attributes have a picture
 MOST_PANELS = 12  # at most so many thresholds have a calibration panel
-MOST_ROWS = 40  # of a table in the report
-LEAST_EXPECTED = 8  # number of the most surprising labels that are shown
-
-SCORES = {
-    "zero_one": "wrong class",
-    "absolute": "mean absolute error, in classes",
-    "macro_absolute": "the same, averaged over classes",
-    "nlp": "negative log probability",
-    "rps": "ranked probability score",
-    "kappa": "quadratic-weighted kappa",
-    "calibration": "calibration error",
-}
-COMPARED = {
-    "seconds": "seconds",
-    "evaluations": "evaluations",
-    "converged": "converged",
-    "log_evidence": "log evidence",
-    "log_evidence_correction": "its estimated correction",
-    "log_evidence_error": "its Monte-Carlo standard error",
-    "elpd_loo": "leave-one-out log score",
-    "se": "its standard error",
-    "loo_hyper": "its hyperparameters",
-    "k_hat": "k-hat of the latent draws",
-    "latent_mean": "latent means, largest distance in sd",
-    "latent_sd": "latent sd, largest log ratio",
-    "latent_wasserstein": "latent function, mean Wasserstein distance in sd",
-    "thresholds": "thresholds, largest distance",
-    "hyperparameters": "hyperparameters, largest log ratio",
-    "tv_mean": "class probabilities, mean total variation",
-    "tv_max": "class probabilities, largest total variation",
-}
 
 
 def write_report(
@@ -75,6 +55,7 @@ def write_report(
     failures: Mapping[str, str] | None = None,
     source: str | Path | None = None,
     command: str | None = None,
+    saved: str | Path | None = None,
 ) -> None:
     """Write an HTML report of a fit: one file, no script, nothing to download.
 
@@ -93,6 +74,8 @@ def write_report(
         The file of the data; its checksum is kept.
     command : str, optional
         How to make this report again.
+    saved : str or Path, optional
+        The file that the fit was saved to, which the report then names.
 
     Examples
     --------
@@ -113,7 +96,8 @@ def write_report(
     path = files.local(path)
     files.target(path)  # raises now rather than after the work
     with _own_figures():
-        html = _page(fit, target, dict(others or {}), dict(failures or {}), source, command)
+        repeat = _reproduce(target, source, command, path, saved)  # fails early without the source
+        html = _page(fit, target, dict(others or {}), dict(failures or {}), source, repeat)
     with files.whole(path) as temporary:
         temporary.write_text(html, encoding="utf-8", errors="backslashreplace")
 
@@ -130,8 +114,7 @@ def _own_figures() -> Iterator[None]:
             plt.close(number)
 
 
-def _page(fit: OrdinalFit, target: str, others, failures, source, command) -> str:
-    repeat = _reproduce(fit, target, source, command)  # fails early without the source
+def _page(fit: OrdinalFit, target: str, others, failures, source, repeat: Section) -> str:
     again = repeated(fit)
     rows = training_table(fit).iloc[again].reset_index(drop=True)
     classes = pd.Index(fit.labels.class_names)
@@ -158,9 +141,9 @@ def _page(fit: OrdinalFit, target: str, others, failures, source, command) -> st
         *([terms_section(fit)] if fit.model_terms else []),
         _curves(fit, target, list(ranking.index)),
         _calibration(fit, target),
-        _leave_one_out(fit, score, target),
+        left_out_section(fit, score, target),
         _engines(fit, others, failures),
-        _modl(grids, ranking, target, fit.labels.class_names),
+        grids_section(grids, ranking, target),
         repeat,
     ]
     return whole_page(f"Ordinal regression of {target}", subtitle, tiles, sections)
@@ -181,17 +164,15 @@ def _data(fit: OrdinalFit, rows: pd.DataFrame, target: str) -> Section:
     if fit.by_row.weights is not None:
         said += f", given as {fit.posterior.y.size:,} with weights"
     if unlabeled:
-        said += f", and {unlabeled:,} without one, which are kept apart and never dropped"
+        said += (
+            f", and {unlabeled:,} without one, which change nothing and are predicted like new rows"
+        )
     empty = [n for n, c in zip(counts.index, counts["rows"], strict=True) if c == 0]
     notes = [text(f"{said}; classes from lowest to highest.")]
     if empty:
         notes.append(text(f"Nobody chose {', '.join(empty)}: they keep their place.", "soft"))
-    parts = (
-        *notes,
-        table(counts, bars="rows"),
-        heading("Attributes"),
-        _top(described, "attributes"),
-    )
+    classes = [heading("Classes"), table(counts, bars="rows")]
+    parts = (*notes, columns(classes, [heading("Attributes"), top_rows(described, "attributes")]))
     return Section("data", "Data", parts)
 
 
@@ -203,14 +184,6 @@ def _describe(values: pd.Series) -> dict[str, object]:
     described = values.describe()
     shown = {"mean": "mean", "std": "sd", "min": "smallest", "50%": "median", "max": "largest"}
     return {"kind": "numeric"} | {name: described[key] for key, name in shown.items()}
-
-
-def _top(frame: pd.DataFrame, what: str, bars: str | None = None) -> str:
-    """Return the first rows of a table as HTML, with a note on how many there are in all."""
-    if len(frame) <= MOST_ROWS:
-        return table(frame, bars=bars)
-    caption = f"The first {MOST_ROWS} of {len(frame)} {what}."
-    return table(frame.head(MOST_ROWS), caption, bars)
 
 
 def _parameters(fit: OrdinalFit) -> Section:
@@ -232,8 +205,7 @@ def _parameters(fit: OrdinalFit) -> Section:
             "A label is the class between whose thresholds the latent function plus noise falls. "
             f"The latent function is {units}; length-scales are in standard deviations of the attributes."
         ),
-        columns([table(left)], [_top(right, "hyperparameters")]),
-        table(ending),
+        columns([table(left)], [top_rows(right, "hyperparameters")], [table(ending)]),
     ]
     if status(fit) != "converged":
         parts.insert(0, text(f"This fit did not converge: {status(fit)}.", "warn"))
@@ -285,58 +257,19 @@ def _calibration(fit: OrdinalFit, target: str) -> Section:
     return Section("calibration", "Calibration", parts)
 
 
-def _leave_one_out(fit: OrdinalFit, score, target: str) -> Section:
-    P = fit.posterior.left_out_probabilities()
-    y, names = fit.posterior.y, fit.labels.class_names
-    guess = P.argmax(1)
-    again = repeated(fit)
-    means = pointwise_means(P[again], y[again])
-    judged = pd.DataFrame(
-        {"value": {title: means[key] for key, title in SCORES.items() if key in means}}
-    ).rename_axis("score of the left-out rows")
-    crossed = np.zeros((len(names), len(names)), dtype=int)
-    np.add.at(crossed, (y[again], guess[again]), 1)
-    confusion = pd.DataFrame(
-        crossed, index=pd.Index(names, name=f"{target} ↓ predicted →"), columns=names
-    )
-    worst = np.argsort(fit.posterior.leave_one_out.value)[:LEAST_EXPECTED]
-    surprising = pd.DataFrame(
-        {
-            "label": [names[k] for k in y[worst]],
-            "its probability": P[worst, y[worst]],
-            "predicted": [names[k] for k in guess[worst]],
-            "with probability": P[worst, guess[worst]],
-        },
-        index=pd.Index(fit.index[worst], name="row"),
-    ).set_axis([target, "its probability", "predicted", "with probability"], axis=1)
-    parts = (
-        text(
-            f"Each label predicted from all others, at the fitted hyperparameters: log score {score.elpd:.2f} ± "
-            f"{score.se:.2f}, effective number of parameters {score.p:.1f}."
-        ),
-        table(judged),
-        heading("Labels and what the others predict"),
-        table(confusion),
-        heading("The least expected labels"),
-        table(surprising),
-    )
-    return Section("loo", "Leave-one-out", parts)
-
-
 def _engines(fit: OrdinalFit, others: dict[str, OrdinalFit], failures: dict[str, str]) -> Section:
     parts = []
     if others:
         own = f"{fit.engine}, this fit" if fit.engine in others else fit.engine
         compared = compare({own: fit, **others}, reference=own)
-        shown = compared.drop(columns="engine").dropna(axis=1, how="all").T
-        shown.index = pd.Index([COMPARED.get(k, str(k).replace("_", " ")) for k in shown.index])
+        notes = " ".join(compared.notes()[:-1])
         parts = [
             text(
-                f"The same model fitted by other engines, each with hyperparameters of its own, and distances from "
-                f"{own}. The evidence of plsor is that of a regression on the labels; that of a sparse basis "
-                "counts its own labels only, and its leave-one-out score flatters: the other labels chose the basis."
+                "The same model, fitted by other engines. Each has hyperparameters of its own. The last column says "
+                f"how near an engine is to {own}."
             ),
-            table(shown),
+            table(compared.short),
+            text(notes, "soft"),
             figure(plot_engines(compared).flat[0].get_figure(root=True), "Engines side by side"),
         ]
     else:
@@ -345,30 +278,12 @@ def _engines(fit: OrdinalFit, others: dict[str, OrdinalFit], failures: dict[str,
     return Section("engines", "Engines compared", tuple(parts))
 
 
-def _modl(grids, ranking: pd.DataFrame, target: str, names: list[str]) -> Section:
-    shown = ranking.rename(
-        columns={"I": "parts", "J": "intervals of the labels", "cost": "cost in nats"}
-    )
-    parts = [
-        text(
-            f"What each attribute alone says about the order of {target}, without the Gaussian process: MODL cuts both "
-            "into the parts of largest posterior probability. What is measured are the ranks of the labels. The level "
-            "is the share of their code length that the attribute saves; 0 means that nothing was found."
-        ),
-        _top(shown, "attributes", bars="level"),
-    ]
-    informative = [name for name in ranking.index if not grids[name].is_null][:2]
-    for name in informative:
-        parts += [heading(f"{name} and {target}, counts"), table(grid_table(grids[name], names))]
-    if not informative:
-        parts.append(text("No attribute says anything on its own.", "soft"))
-    return Section("modl", "MODL ranking", tuple(parts))
-
-
-def _reproduce(fit: OrdinalFit, target: str, source, command) -> Section:
+def _reproduce(target: str, source, command, path: Path, saved) -> Section:
     parts = []
     if command:
         parts += [text("The command that made this report:"), code(command)]
+    kept = "fit.nc" if saved is None else files.printable(saved)
+    where = f"keep the fit with fit.save({kept!r})" if saved is None else f"the fit is in {kept}"
     lines = {"python": platform.python_version()}
     lines |= {name: version(name) for name in ("pmordinal", "pymc", "pytensor", "numpy", "scipy")}
     if source is not None:
@@ -378,10 +293,10 @@ def _reproduce(fit: OrdinalFit, target: str, source, command) -> Section:
     parts += [
         text("Made with"),
         table(pd.DataFrame({"": lines})),
-        text("From Python, a saved fit gives the same report, but for the comparison of engines:"),
+        text(f"From Python, {where}. It gives the same report, but for the comparison of engines:"),
         code(
             "import pmordinal as pmo\n\n"
-            f'fit = pmo.load("fit.nc")\npmo.write_report(fit, "report.html", target={target!r})'
+            f"fit = pmo.load({kept!r})\npmo.write_report(fit, {path.name!r}, target={target!r})"
         ),
     ]
     return Section("reproduce", "How to reproduce it", tuple(parts))

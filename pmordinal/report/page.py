@@ -67,6 +67,7 @@ footer { max-width: 62rem; margin: 3rem auto 2rem; padding: 0 1.25rem; }
   th, td { white-space: normal; }
 }
 """
+MOST_ROWS = 40  # of a table in the report
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,12 @@ def columns(*blocks: Iterable[str]) -> str:
     )
 
 
-def table(frame: pd.DataFrame, caption: str = "", bars: str | None = None) -> str:
+def table(
+    frame: pd.DataFrame, caption: str = "", bars: str | None = None, shades: bool = False
+) -> str:
     """Return a data frame as an HTML table; the column `bars` gets bars beside its numbers.
+
+    With `shades`, the cells of each row are shaded by their share of the row.
 
     Examples
     --------
@@ -159,7 +164,12 @@ def table(frame: pd.DataFrame, caption: str = "", bars: str | None = None) -> st
     rows = []
     for key, row in zip(frame.index, frame.itertuples(index=False), strict=True):
         cells = [f'<th scope="row">{escape(str(key))}</th>']
+        whole = sum(row) if shades else 0.0
         for name, style, value in zip(frame.columns, styles, row, strict=True):
+            if whole:
+                share = 100.0 * value / whole
+                mixed = f"color-mix(in srgb, var(--accent) {0.6 * share:.0f}%, transparent)"
+                style = f' style="background:{mixed}; text-align:center; padding:.28rem .8rem"'
             cells.append(f"<td{style}>{escape(number(value))}</td>")
             if name == bars:
                 width = 7.5 * float(value) / largest
@@ -171,6 +181,14 @@ def table(frame: pd.DataFrame, caption: str = "", bars: str | None = None) -> st
         f'<div class="scroll"><table>{title}<thead><tr>{"".join(head)}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
+
+
+def top_rows(frame: pd.DataFrame, what: str, bars: str | None = None) -> str:
+    """Return the first rows of a table as HTML, with a note on how many there are in all."""
+    if len(frame) <= MOST_ROWS:
+        return table(frame, bars=bars)
+    caption = f"The first {MOST_ROWS} of {len(frame)} {what}."
+    return table(frame.head(MOST_ROWS), caption, bars)
 
 
 def figure(drawn: Figure, caption: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.posterior import Posterior
@@ -185,7 +185,7 @@ def _latent(members: Sequence[Sampled], tails: tuple[float, float]) -> tuple[flo
     sd = float(np.sqrt(variance))
     if len(members) > 1 or not members[0].gaussian:
         return mean, sd, *np.quantile(np.concatenate([one.latent for one in members]), tails)
-    return mean, sd, *(mean + sd * norm.ppf(tails))
+    return mean, sd, *(mean + sd * ndtri(tails))
 
 
 def joint_latent(

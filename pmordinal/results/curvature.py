@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from arviz_stats.base import array_stats
 
 from pmordinal.errors import ConvergenceWarning, warn
 from pmordinal.linalg.threads import blas_threads
@@ -209,5 +208,9 @@ def state_at(surface: Surface, x: np.ndarray) -> tuple[float, Posterior] | None:
 
 def pareto_k(log_p: np.ndarray, log_q: np.ndarray) -> float:
     """Return the Pareto k-hat of importance weights: below 0.7 the approximation can be corrected."""
+    from arviz_stats.base import (
+        array_stats,  # here: a fit does without ArviZ, which takes long to import
+    )
+
     log_weights = np.ravel(log_p - log_q)
     return float(array_stats.psislw(log_weights.max() - log_weights)[1])  # ArviZ expects −log w

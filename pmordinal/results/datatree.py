@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import arviz as az
 import numpy as np
 import xarray as xr
 
@@ -204,6 +203,8 @@ def assemble(
     log_p, weights = log_likelihood.sum(-1), training.by_row.weights
     if weights is not None:
         log_p = log_likelihood @ weights
+    import arviz as az  # here: a fit does without it, and it takes long to import
+
     tree = az.from_dict(
         {
             "posterior": {**point, "f": f},

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import gammaln
-from scipy.stats import chi2, norm, qmc
 
 from pmordinal.results.curvature import Gaussian
 
@@ -161,6 +160,12 @@ def student_draws(
     """
     p, nu = q.below.size, FREEDOM
     # a whole power of two, or Sobol points are not balanced
+    from scipy.stats import (  # here: a fit does without it, and it takes long to import
+        chi2,
+        norm,
+        qmc,
+    )
+
     u = qmc.Sobol(p + 1, rng=rng).random_base2(int(np.ceil(np.log2(draws))))[:draws]
     u = np.clip(u, 1e-12, 1.0 - 1e-12)
     share = q.below / (q.below + q.above)  # probability of the lower side

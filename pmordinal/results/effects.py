@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from arviz_base.validate import validate_ci_prob
 
 from pmordinal import checks
 from pmordinal.data.coding import Column
@@ -162,6 +161,8 @@ def interval_tails(ci_prob: float | None) -> tuple[float, float]:
     """
     if ci_prob is not None and not 0.0 < checks.positive("ci_prob", ci_prob) < 1.0:
         raise ValueError(f"ci_prob must be between 0 and 1, got {ci_prob}: 0.9, say")
+    from arviz_base.validate import validate_ci_prob  # here: a fit does without ArviZ
+
     outside = (1.0 - validate_ci_prob(ci_prob)) / 2.0
     return outside, 1.0 - outside
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from arviz_stats.base import array_stats
 from scipy.special import logsumexp
 
 from pmordinal import checks
@@ -181,6 +180,8 @@ def _by_draws(runs: _Runs, q: SplitNormal, top: Member, draws: int, rng: np.rand
     log_q = logsumexp([log_student(one, one.coordinates(x)) for one in proposals], axis=0)
     records = [member for member in found if member is not None]
     ratios = _log_densities(records) - log_q + np.log(len(proposals))
+    from arviz_stats.base import array_stats  # here: a fit does without ArviZ
+
     smoothed, k = array_stats.psislw(ratios.max() - ratios)  # ArviZ takes −log w
     smoothed = np.asarray(smoothed) - logsumexp(smoothed)
     # smoothing keeps the shape of the weights; their level is the evidence's, zero where the engine broke down

@@ -1,7 +1,7 @@
 """Short tables of a fit or a grid, for the terminal and for reports."""
 
 from collections.abc import Iterator
-from itertools import pairwise
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,7 @@ def text_of(fit: "OrdinalFit") -> str:
     of_sample = f" (of a sample of {k} rows)" if k < known.rows else ""
     state = "" if fit.status.converged else " (not converged)"
     correction = fit.status.log_evidence_correction
-    missed = "" if correction is None else f" (estimated error {-correction:+.3f})"
+    missed = "" if correction is None else f" (estimated error {_small(-correction)})"
     if (error := fit.posterior.log_evidence_error) is not None:
         missed = f" ± {error:.3f} (Monte-Carlo standard error)"
     lines = [
@@ -115,7 +115,7 @@ def outcome(fit: "OrdinalFit") -> dict[str, str]:
     """Return number of rows, evidence, leave-one-out score and status of a fit, as readable text."""
     scores = fit.posterior.leave_one_out.value
     correction = fit.status.log_evidence_correction
-    missed = "" if correction is None else f" (estimated error {-correction:+.3f})"
+    missed = "" if correction is None else f" (estimated error {_small(-correction)})"
     if (error := fit.posterior.log_evidence_error) is not None:
         missed = f" ± {error:.3f} (Monte-Carlo standard error)"
     weights = fit.by_row.weights
@@ -132,6 +132,11 @@ def outcome(fit: "OrdinalFit") -> dict[str, str]:
         "fit": f"{fit.status.evaluations} evaluations of {fit.objective}, {fit.status.seconds:.2f} s",
         "status": status(fit),
     }
+
+
+def _small(value: float) -> str:
+    """Return a small number with its sign and three decimals, in words where these would be zeros."""
+    return f"{value:+.3f}" if abs(value) >= 0.0005 else "below 0.001"
 
 
 def status(fit: "OrdinalFit") -> str:
@@ -165,19 +170,26 @@ def grid_table(grid: "Grid", names: list[str] | None = None) -> pd.DataFrame:
     """
     table = grid.to_frame()
     if names is not None:
-        cuts = [0, *np.ceil(grid.y_boundaries).astype(int), len(names)]
-        spans = [names[a:b] for a, b in pairwise(cuts)]
-        table.columns = pd.Index([s[0] if len(s) == 1 else f"{s[0]} to {s[-1]}" for s in spans])
+        named = replace(grid, y_labels=tuple(names))
+        table.columns = pd.Index(named.interval_names())
     return table
 
 
 def number(value: Any) -> str:
-    """Return a value as text for a table: four digits, yes or no, empty if missing."""
+    """Return a value as text for a table: four digits, yes or no, empty if missing.
+
+    Examples
+    --------
+    >>> number(10234.5), number(0.12345), number(True), number(None)
+    ('10,234', '0.1235', 'yes', '')
+    """
     if value is None or value is pd.NA or value != value:
         return ""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, float | np.floating):
         x = float(value)
-        return f"{x:.0f}" if x.is_integer() and abs(x) < 1e6 else f"{x:.4g}"
+        if abs(x) >= 1000.0 and abs(x) < 1e15:
+            return f"{x:,.0f}"
+        return f"{x:.0f}" if x.is_integer() else f"{x:.4g}"
     return str(value)

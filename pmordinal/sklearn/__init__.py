@@ -97,7 +97,7 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Tables may have categorical and text columns, which become one column a level. Labels may be missing only with
+    Tables may have categorical and text columns, whose levels get a column each. Labels may be missing only with
     `semisupervised`. scikit-learn's metrics take the columns of `predict_proba` to be sorted, and so they are; from
     lowest to highest they are in ``fit_.predict(X)``, which is what `pmordinal.scores` takes.
 

@@ -115,3 +115,23 @@ def test_a_read_only_package(tmp_path, monkeypatch):
     assert run.returncode == 0, run.stderr
     assert run.stdout.split() == [str(copy / "linalg" / "__init__.py"), "4.0"]
     assert run.stderr.count("NUMBA_CACHE_DIR") == 1
+
+
+def test_the_first_compilation_is_announced_once(load):
+    said = []
+    with jit.announced(said.append):
+        assert load()(2) == 4
+    assert said == [jit.COMPILING]
+    with jit.announced(said.append):
+        assert load()(2.0) == 4.0  # another signature, compiled too
+    assert len(said) == 1
+
+
+@pytest.mark.slow
+def test_a_fit_does_without_what_takes_long_to_import():
+    code = (
+        "import sys, pmordinal as pmo; fit = pmo.fit(pmo.gp_model([[0.0], [1.0], [2.0]], [1, 2, 3]), progressbar=False)"
+        "; print(*{'arviz', 'arviz_stats', 'formulae', 'matplotlib.pyplot', 'scipy.stats'} & {*sys.modules})"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []

@@ -214,7 +214,7 @@ def test_regions(numeric, table):
     np.testing.assert_allclose(points.get_offsets(), table[0][["dose", "age"]])
     own = [class_colours(3)[k] for k in table[1].codes]
     assert [to_hex(c) for c in points.get_facecolors()] == own
-    assert {"low|middle", "middle|high"} >= set(texts(ax)) and texts(ax)
+    assert {"low|middle", "middle|high", "at sex = m"} >= set(texts(ax))
     with pytest.raises(ValueError, match="name two of"):
         plots.plot_regions(numeric)
     with pytest.raises(ValueError, match="categorical"):
@@ -594,3 +594,30 @@ def test_engines_without_times():
     data = pd.DataFrame({"engine": ["ep", "b"], "seconds": [np.nan, np.nan]}, index=["ep", "b"])
     assert plots.plot_engines(data)[0].get_xscale() == "linear"
     assert plots.plot_engines(data.assign(seconds=[0.0, 2.0]))[0].get_xscale() == "linear"
+
+
+@pytest.fixture(scope="module")
+def many():
+    """Twenty raters, seven classes: what crowds a picture."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"rater": [f"rater {k}" for k in range(20)] * 4, "dose": rng.normal(size=80)})
+    X["age"] = rng.uniform(20, 80, 80)
+    y = np.digitize(X["dose"], [-1.2, -0.7, -0.2, 0.2, 0.7, 1.2])
+    fixed = {"lengthscale": 2.0, "noise": 0.5, "thresholds": [-1.5, -0.9, -0.3, 0.2, 0.8, 1.4]}
+    return pmo.fit(pmo.gp_model(X, y, engine="laplace", **fixed), progressbar=False)
+
+
+def test_many_levels_stay_readable(many):
+    ax = plots.plot_categories(many, "rater")
+    assert not ax.texts  # no numbers that collide
+    assert ax.figure.get_size_inches()[0] > 8 and len(ax.get_xticklabels()) == 20
+    assert plots.plot_effects(many, "rater").figure.get_size_inches()[0] > 12
+    assert "% intervals" in plots.plot_categories(many, "dose", ci_prob=0.8).get_title("left")
+    assert "80 % intervals" in plots.plot_latent(many, "dose", ci_prob=0.8).get_title("left")
+
+
+def test_regions_say_what_they_hold_fixed(many):
+    ax = plots.plot_regions(many, ("dose", "age"), at={"rater": "rater 3"}, n_grid=10)
+    assert [t.get_text() for t in ax.texts if t.get_text().startswith("at ")] == [
+        "at rater = rater 3"
+    ]

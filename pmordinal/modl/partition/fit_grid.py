@@ -74,7 +74,7 @@ def fit_grid(
         raise ValueError(
             f"x has {len(x_series)} rows and y has {len(y_series)}: pass as many of both"
         )
-    values, _ = encode_target(y_series)
+    values, labels = encode_target(y_series)
     seen = observed(values)
     if not seen.all():
         x_series, values = x_series[seen], values[seen]
@@ -89,7 +89,12 @@ def fit_grid(
         y_name=_name(y_name, y, "y"),
     )
     kept = x_series.to_numpy() if column.categorical else _numbers(column)
-    return replace(grid, x=kept, y=values)
+    return replace(grid, x=kept, y=values, y_labels=as_texts(labels))
+
+
+def as_texts(labels: list[Any] | None) -> tuple[str, ...] | None:
+    """Return the labels of an ordered target as texts; None for numbers."""
+    return None if labels is None else tuple(map(str, labels))
 
 
 def _numbers(column: EncodedColumn) -> np.ndarray:

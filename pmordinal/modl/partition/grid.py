@@ -36,6 +36,8 @@ class Grid:
         Names for pictures and messages.
     x, y : ndarray or None
         The data, kept for pictures; not part of the model.
+    y_labels : tuple of str or None
+        Labels of an ordered target, whose positions `y_boundaries` cut.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class Grid:
     y_name: str = "y"
     x: np.ndarray | None = None
     y: np.ndarray | None = None
+    y_labels: tuple[str, ...] | None = None
 
     @property
     def kind(self) -> str:
@@ -191,8 +194,12 @@ class Grid:
         return [*names, "missing"] if self.missing_part is not None else names
 
     def interval_names(self) -> list[str]:
-        """Return a readable name of every target interval."""
-        return _interval_names(self.y_boundaries)
+        """Return a readable name of every target interval: ``low``, ``medium to high`` where the target has labels."""
+        if self.y_labels is None:
+            return _interval_names(self.y_boundaries)
+        cuts = [0, *np.ceil(self.y_boundaries).astype(int), len(self.y_labels)]
+        spans = [self.y_labels[a:b] for a, b in pairwise(cuts)]
+        return [s[0] if len(s) == 1 else f"{s[0]} to {s[-1]}" for s in spans]
 
     def to_frame(self) -> pd.DataFrame:
         """Return the counts as a data frame with named parts and intervals."""

@@ -83,6 +83,8 @@ def plot_data_with_grid(
     ax.hlines(y_edges[1:-1], x_edges[0], x_edges[-1], color="black", linewidth=0.8)
     size = float(np.clip(2000 / len(keep), 2, 14))
     ax.scatter(points[keep], grid.y[keep], s=size, c="tab:orange", linewidths=0.2, edgecolors="0.2")
+    if grid.y_labels is not None:
+        ax.set_yticks(range(len(grid.y_labels)), [caption(name, WIDTH) for name in grid.y_labels])
     if colorbar:
         ax.figure.colorbar(mesh, ax=ax, label="conditional rank density")
     ax.set(

@@ -1,6 +1,7 @@
 """Fits the grids of many predictors in parallel, and ranks the predictors by level (compression gain)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -9,7 +10,7 @@ from pmordinal import checks
 from pmordinal.modl.encode import EncodedColumn, encode_predictor, encode_target, observed
 from pmordinal.modl.frames import as_columns
 from pmordinal.modl.parallel import run_tasks
-from pmordinal.modl.partition.fit_grid import grid_from_columns
+from pmordinal.modl.partition.fit_grid import as_texts, grid_from_columns
 from pmordinal.modl.partition.grid import Grid
 
 
@@ -86,14 +87,14 @@ def fit_grids(
     """
     seed = checks.one_seed(seed, random_seed)
     columns = as_columns(X)
-    values, _ = encode_target(y)
+    values, labels = encode_target(y)
     n = len(next(iter(columns.values())))
     if len(values) != n:
         raise ValueError(f"X has {n} rows and y has {len(values)}: pass as many of both")
     seen = observed(values)
     encoded = {name: encode_predictor(c[seen], name=name) for name, c in columns.items()}
     y_name = getattr(y, "name", None)
-    return fit_columns(
+    grids = fit_columns(
         encoded,
         encode_predictor(values[seen]),
         starts=starts,
@@ -103,6 +104,7 @@ def fit_grids(
         y_name="y" if y_name is None else str(y_name),
         partial=True,
     )
+    return {name: replace(grid, y_labels=as_texts(labels)) for name, grid in grids.items()}
 
 
 def rank_predictors(

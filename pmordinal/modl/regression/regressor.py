@@ -183,6 +183,13 @@ class RankRegressor(RegressorMixin, TableEstimator):
         return values
 
     @property
+    def feature_importances_(self) -> np.ndarray:
+        """Share of each predictor in what is known of the target: its level times its weight, in the order of `X`."""
+        check_is_fitted(self)
+        told = [self.grids_[k].level * self.weights_.get(k, 0.0) for k in self.names_]
+        return np.array(told) / (sum(told) or 1.0)
+
+    @property
     def rank_edges_(self) -> np.ndarray:
         """Edges in [0, 1] between which the rank density is constant."""
         return self.density_.segments.edges
