@@ -13,14 +13,13 @@ from pmordinal import linalg
 from pmordinal.engines.inducing.acceleration import Anderson
 from pmordinal.engines.inducing.blocks import Blocks, over_blocks, rows_in
 from pmordinal.engines.inducing.passes import (
-    Shared,
-    State,
     carried_mode_pass,
     carried_pass,
     newton_pass,
     prior_pass,
     site_pass,
 )
+from pmordinal.engines.inducing.pieces import Shared, State
 
 FLOOR = 1e-5  # below this residual, a stalled iteration has reached rounding errors
 NEAR = 0.5  # Newton steps of a start end below this decrement

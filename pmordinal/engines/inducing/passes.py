@@ -1,161 +1,18 @@
 """Passes over the rows: pure functions of a block and of what all rows share; their sums add up over blocks.
 
-With the Cholesky factor L of the covariance of the inducing rows, φ = L⁻¹ k_u(x) and whitened weights w ~ N(0, I), a
-row's latent value is f = φᵀw plus an independent residual of variance λ = k(x, x) − |φ|². Sites on η = φᵀw have the
+A row's latent value is f = φᵀw plus an independent residual of variance λ, see `pieces`. Sites on η = φᵀw have the
 precisions τ; Λ = I + Σ τ φ φᵀ is the posterior precision of w.
-
-Arrays of features are of shape (m, b), in Fortran order: a column for each row of the data.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import blas
 
 from pmordinal.engines.inducing.blocks import Block, Sums, add
-from pmordinal.engines.inducing.cavities import EXACT, Cavities, Tilt, find_cavities
-from pmordinal.gram import Kernel
-from pmordinal.likelihood import OrdinalLikelihood, Rows
+from pmordinal.engines.inducing.pieces import ENTRIES, Piece, Shared, State, squares
 from pmordinal.likelihood.smoothing import Terms, Triple
-from pmordinal.links import Link
-
-ENTRIES = 2**19  # entries of the features of a piece: they stay in the processor's cache
-LEAST_RESIDUAL = 1e-12  # smallest λ, as a share of the prior variance
-
-
-@dataclass(frozen=True, eq=False)
-class Shared:
-    """What all rows share at given hyperparameters.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    values : sequence of ndarray
-        Of its parameters.
-    Z : ndarray, shape (m, d)
-        The inducing rows.
-    L : ndarray, shape (m, m)
-        Lower Cholesky factor of their covariance.
-    jitter : float
-        Share of its diagonal that was added to it.
-    thresholds, noise, link
-        Of the likelihood.
-    """
-
-    kernel: Kernel
-    values: Sequence[np.ndarray]
-    Z: np.ndarray
-    L: np.ndarray
-    jitter: float
-    thresholds: np.ndarray
-    noise: float | np.ndarray
-    link: Link
-
-    @property
-    def m(self) -> int:
-        """Number of inducing rows."""
-        return len(self.Z)
-
-    def likelihood(self, rows: Rows) -> OrdinalLikelihood:
-        """Return the likelihood of some rows."""
-        return OrdinalLikelihood(self.thresholds, self.noise, self.link, rows)
-
-    def pieces(self, block: Block) -> Iterator["Piece"]:
-        """Yield a block in pieces that stay in the processor's cache, with their features."""
-        for part in block.pieces(max(256, ENTRIES // self.m)):
-            yield Piece(self, part)
-
-
-@dataclass(frozen=True, eq=False)
-class State(Shared):
-    """What all rows share, with a Gaussian posterior of the weights.
-
-    Attributes
-    ----------
-    w : ndarray, shape (m,)
-        Mean of the weights.
-    C : ndarray, shape (m, m), optional
-        Lower Cholesky factor of Λ; a Newton pass does without.
-    exact : float
-        Relative error of the cavities.
-    """
-
-    w: np.ndarray
-    C: np.ndarray | None = None
-    exact: float = EXACT
-
-
-class Piece:
-    """A few rows with their features.
-
-    Parameters
-    ----------
-    shared : Shared
-    block : Block
-    """
-
-    def __init__(self, shared: Shared, block: Block):
-        self.block, self.shared = block, shared
-        self.likelihood = shared.likelihood(block.rows)
-        kernel, values = shared.kernel, shared.values
-        k, self.pull = kernel.matrix(values, shared.Z, block.X)
-        diagonal, self.pull_diagonal = kernel.diagonal(values, block.X)
-        self.phi = blas.dtrsm(1.0, shared.L, np.asfortranarray(k), lower=1)
-        self.prior = squares(self.phi)
-        residual = diagonal - self.prior
-        least = LEAST_RESIDUAL * diagonal
-        self.has_residual = residual > least
-        self.lam = np.where(self.has_residual, residual, least)
-
-    @property
-    def copies(self) -> np.ndarray | float:
-        """How many equal sites each row has."""
-        copies = self.likelihood.copies
-        return 1.0 if copies is None else copies
-
-    @property
-    def weights(self) -> np.ndarray | float:
-        """How many rows each row stands for."""
-        weights = self.likelihood.weights
-        return 1.0 if weights is None else weights
-
-    @property
-    def excess(self) -> np.ndarray:
-        """λ in units of the noise variance: how much of a row the inducing rows do not see."""
-        return self.lam / np.square(self.likelihood.noise_at())
-
-    def tilt_of(self, index: np.ndarray | None) -> Tilt:
-        """Return the averaged likelihood of some of the rows; of all for None."""
-        if index is None:
-            return self.likelihood.site_tilting(self.block.y)
-        return self.likelihood.of_rows(index).site_tilting(self.block.y[index])
-
-    def half(self, C: np.ndarray) -> np.ndarray:
-        """Return C⁻¹ φ, whose squares add up to the variances of η."""
-        return blas.dtrsm(1.0, C, self.phi, lower=1)
-
-    def cavities(self, state: State, v: np.ndarray) -> Cavities:
-        """Return the cavities of the rows, whose variances of η are `v`."""
-        m = state.w @ self.phi
-        return find_cavities(self.tilt_of, m, v, self.prior, self.lam, state.exact)
-
-    def weighted_square(self, weights: np.ndarray) -> np.ndarray:
-        """Return the lower triangle of Σ weight φ φᵀ, shape (m, m); weights may be negative."""
-        total = np.zeros((len(self.phi),) * 2, order="F")
-        for sign in (1.0, -1.0):
-            chosen = sign * weights > 0.0
-            if not chosen.any():
-                continue
-            phi = self.phi if chosen.all() else self.phi[:, chosen]
-            root = np.sqrt(sign * weights[chosen])
-            total = blas.dsyrk(sign, phi * root, beta=1.0, c=total, lower=1, overwrite_c=1)
-        return total
-
-
-def squares(A: np.ndarray) -> np.ndarray:
-    """Return the sum of squares of each column."""
-    return np.einsum("ij,ij->i", A.T, A.T)
 
 
 def newton_pass(block: Block, state: State) -> Sums:
@@ -355,8 +212,10 @@ def _pulled(
     for k, (u, c) in enumerate(outer):
         by_phi = blas.dger(1.0, u, c, a=by_phi, overwrite_a=1)
         along[f"outer_{k}"] = piece.phi @ c
-    by_k = blas.dtrsm(1.0, piece.shared.L, by_phi, lower=1, trans_a=1, overwrite_b=1)
-    through_k, through_diagonal = piece.pull(by_k), piece.pull_diagonal(a)
+    shared = piece.shared
+    each = zip(shared.carriers, shared.slices, piece.pulls, strict=True)
+    through_k = shared.to_parameters(c.through_features(by_phi[s], pull) for c, s, pull in each)
+    through_diagonal = piece.pull_diagonal(a)
     found = {
         f"parameter_{i}": np.asarray(p) + np.asarray(q)
         for i, (p, q) in enumerate(zip(through_k, through_diagonal, strict=True))
