@@ -58,7 +58,7 @@ class Start:
     alpha : ndarray, shape (n,)
         Used by engines without cavities.
     cavity : tuple of two ndarrays, shape (n,), optional
-        Cavity means and variances.
+        Cavity means and variances; with `state`, those of the part of f that the inducing rows carry.
     state : object, optional
         What an engine with inducing rows has found, and for which parameters: O(m²) numbers.
     """

@@ -168,8 +168,11 @@ class Inducing(Engine):
         else:
             self.elsewhere.check_labels(y)
             rows = self.elsewhere
-        iteration = Iteration(rows, shared, self.tol, self.max_passes)
-        found = self._solve(iteration, _usable(start, shared))
+        before = _usable(start, shared)
+        cavities = None if before is None or start is None else start.cavity
+        known = None if cavities is None else np.array(cavities)
+        iteration = Iteration(rows, shared, self.tol, self.max_passes, known)
+        found = self._solve(iteration, before)
         return InducingPosterior(
             gram=gram,
             y=y,
@@ -184,6 +187,7 @@ class Inducing(Engine):
             of_rows=found.of_rows,
             excess=found.excess / iteration.n,
             elsewhere=self.elsewhere,
+            kept=None if iteration.kept is None else iteration.kept.forget_features(),
         )
 
     def _solve(self, iteration: Iteration, before: State | None) -> Solution:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from pmordinal.engines.inducing.blocks import Block, Sums, add
-from pmordinal.engines.inducing.pieces import ENTRIES, Piece, Shared, State, squares
+from pmordinal.engines.inducing.pieces import Piece, Shared, State, squares
 from pmordinal.likelihood.smoothing import Terms, Triple
 
 
@@ -46,9 +46,8 @@ def site_pass(block: Block, state: State) -> Sums:
     whole is stationary at the fixed point, as a function of w and Λ. ``error`` is that of the cavities.
     """
     total: Sums = {}
-    assert state.C is not None
     for piece in state.pieces(block):
-        v = squares(piece.half(state.C))
+        v = squares(piece.half(state))
         found = piece.cavities(state, v)
         terms, copies = found.terms, piece.copies
         m, ratio = state.w @ piece.phi, v / found.c
@@ -83,14 +82,17 @@ def carried_pass(block: Block, states: tuple[State, Shared]) -> Sums:
     """
     total: Sums = {}
     before, after = states
-    assert before.C is not None
-    size = max(256, ENTRIES // max(before.m, after.m))
-    for part in block.pieces(size):
-        old, new = Piece(before, part), Piece(after, part)
-        found = old.cavities(before, squares(old.half(before.C)))
-        terms = new.tilt_of(None)(found.mu, found.c + new.lam)
+    for new in after.pieces(block):
+        known = new.known_cavities
+        if known is None:
+            old = Piece(before, new.block)
+            found = old.cavities(before, squares(old.half(before)))
+            mu, c = found.mu, found.c
+        else:
+            mu, c = known
+        terms = new.tilt_of(None)(mu, c + new.lam)
         shrink = terms.shrink + new.lam * terms.curvature
-        add(total, _site_sums(new, terms, shrink, found.mu + found.c * terms.d1))
+        add(total, _site_sums(new, terms, shrink, mu + c * terms.d1))
     return total
 
 
@@ -98,9 +100,8 @@ def carried_mode_pass(block: Block, states: tuple[State, Shared]) -> Sums:
     """Return the same for the sites of a mode."""
     total: Sums = {}
     before, after = states
-    size = max(256, ENTRIES // max(before.m, after.m))
-    for part in block.pieces(size):
-        new, m = Piece(after, part), before.w @ Piece(before, part).phi
+    for new in after.pieces(block):
+        m = before.w @ Piece(before, new.block).phi
         terms = _at_mode(new, m)
         slope = terms.d1 + terms.curvature * m
         add(total, {"S": new.weighted_square(terms.curvature), "r": new.phi @ slope})
@@ -132,10 +133,9 @@ class Reacting(State):
 def pull_pass(block: Block, state: State) -> Sums:
     """Return the derivative of −½ log|Λ| by the mode, Σ ½ v L''' φ."""
     total: Sums = {}
-    assert state.C is not None
     for piece in state.pieces(block):
         terms = _at_mode(piece, state.w @ piece.phi)
-        v = squares(piece.half(state.C))
+        v = squares(piece.half(state))
         add(total, {"by_mode": piece.phi @ (0.5 * v * terms.d3)})
     return total
 
@@ -143,15 +143,14 @@ def pull_pass(block: Block, state: State) -> Sums:
 def gradient_pass(block: Block, state: State) -> Sums:
     """Return the gradient of the evidence of expectation propagation, with w and Λ held fixed."""
     total: Sums = {}
-    assert state.C is not None
     for piece in state.pieces(block):
-        half = piece.half(state.C)
+        half = piece.half(state)
         found = piece.cavities(state, squares(half))
         terms = found.terms.times(piece.likelihood.copies)
         tau = piece.copies * found.precision
         by_residual = 0.5 * piece.copies * (found.terms.d1**2 - found.terms.curvature)
         outer = [(state.w, terms.d1)]
-        add(total, _pulled(piece, state.C, half, tau, by_residual, outer))
+        add(total, _pulled(piece, state, half, tau, by_residual, outer))
         add(total, _likelihood_part(piece, terms.upper[0], terms.lower[0], terms.log_noise[0]))
     return total
 
@@ -159,9 +158,9 @@ def gradient_pass(block: Block, state: State) -> Sums:
 def laplace_gradient_pass(block: Block, state: Reacting) -> Sums:
     """Return the gradient of Laplace's evidence, the motion of the mode included."""
     total: Sums = {}
-    assert state.C is not None and state.pull is not None
+    assert state.pull is not None
     for piece in state.pieces(block):
-        half = piece.half(state.C)
+        half = piece.half(state)
         v, w = squares(half), piece.weights
         terms = _at_mode(piece, state.w @ piece.phi)
         along = state.pull @ piece.phi
@@ -172,7 +171,7 @@ def laplace_gradient_pass(block: Block, state: Reacting) -> Sums:
             (state.w, terms.d1 + 0.5 * v * terms.d3 - along * terms.curvature),
             (state.pull, terms.d1),
         ]
-        add(total, _pulled(piece, state.C, half, terms.curvature, by_residual, outer))
+        add(total, _pulled(piece, state, half, terms.curvature, by_residual, outer))
 
         def by(parts: Triple, along=along, v=v) -> np.ndarray:
             return parts[0] + along * parts[1] + 0.5 * v * parts[2]
@@ -194,7 +193,7 @@ def _likelihood_part(piece: Piece, upper, lower, log_noise) -> Sums:
 
 def _pulled(
     piece: Piece,
-    C: np.ndarray,
+    state: State,
     half: np.ndarray,
     tau: np.ndarray,
     by_residual: np.ndarray,
@@ -205,7 +204,7 @@ def _pulled(
     The derivative by φ of a row is −τ Λ⁻¹ φ − 2 a φ + Σ c u, with a that by λ and pairs (u, c) in `outer`.
     """
     a = np.where(piece.has_residual, by_residual, 0.0)
-    by_phi = blas.dtrsm(-1.0, C, half, lower=1, trans_a=1)
+    by_phi = blas.dtrmm(-1.0, state.inverse, half, lower=1, trans_a=1)
     by_phi *= tau
     by_phi -= piece.phi * (2.0 * a)
     along: Sums = {}
@@ -225,10 +224,9 @@ def _pulled(
 
 def marginal_pass(block: Block, state: State) -> np.ndarray:
     """Return the posterior of f at each row, see `Marginals`, shape (7, b)."""
-    assert state.C is not None
     parts = [np.empty((7, 0))]
     for piece in state.pieces(block):
-        found = piece.cavities(state, squares(piece.half(state.C)))
+        found = piece.cavities(state, squares(piece.half(state)))
         terms, V = found.terms, found.c + piece.lam
         p = piece.copies * terms.curvature / terms.shrink
         mean = found.mu + V * terms.d1
@@ -239,10 +237,9 @@ def marginal_pass(block: Block, state: State) -> np.ndarray:
 
 def laplace_marginal_pass(block: Block, state: State) -> np.ndarray:
     """Return the same for sites from the curvature at the mode."""
-    assert state.C is not None
     parts = [np.empty((7, 0))]
     for piece in state.pieces(block):
-        v, m, lam = squares(piece.half(state.C)), state.w @ piece.phi, piece.lam
+        v, m, lam = squares(piece.half(state)), state.w @ piece.phi, piece.lam
         terms = _at_mode(piece, m)
         share = 1.0 / np.maximum(piece.weights, 1.0)
         one, p = share * terms.d1, terms.curvature / terms.shrink

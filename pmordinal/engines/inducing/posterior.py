@@ -1,6 +1,7 @@
 """Posterior of the latent function given all labels, through the inducing rows."""
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -19,7 +20,7 @@ from pmordinal.engines.inducing.blocks import (
 from pmordinal.engines.inducing.carriers import carriers_of, term_carriers
 from pmordinal.engines.inducing.iteration import factor
 from pmordinal.engines.inducing.passes import Reacting
-from pmordinal.engines.inducing.pieces import Shared, State
+from pmordinal.engines.inducing.pieces import Kept, Shared, State
 from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.likelihood.smoothing import Terms
@@ -74,6 +75,8 @@ class InducingPosterior(Posterior):
     elsewhere : Elsewhere, optional
         All rows, where those of `gram` are a sample of them: the weights and the evidence are those of all rows, what
         concerns single rows is that of the sample. Not in files and pickles.
+    kept : Kept, optional
+        Cavities that the engine has found, to start from. Not in files and pickles.
     """
 
     basis: np.ndarray
@@ -83,10 +86,11 @@ class InducingPosterior(Posterior):
     of_rows: np.ndarray | None = field(default=None, repr=False)
     excess: float = np.nan
     elsewhere: Elsewhere | None = field(default=None, repr=False)
+    kept: Kept | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the rows of a cluster out of pickles, and what is computed again when needed."""
-        kept = {f.name for f in fields(self)} - {"elsewhere"}
+        kept = {f.name for f in fields(self)} - {"elsewhere", "kept"}
         return {name: value for name, value in self.__dict__.items() if name in kept}
 
     @classmethod
@@ -166,8 +170,10 @@ class InducingPosterior(Posterior):
         return k
 
     @cached_property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> Sequence[Block]:
         """The rows."""
+        if self.kept is not None:
+            return self.kept.blocks
         return blocks_of(self.gram.X, self.y, self.likelihood.rows)
 
     @cached_property
@@ -183,7 +189,8 @@ class InducingPosterior(Posterior):
     @cached_property
     def state(self) -> State:
         """What a pass needs."""
-        return State(**vars(self.shared), w=self.weights, C=factor(self.spread))
+        shared = self.shared.as_dict() | {"kept": self.kept}
+        return State(**shared, w=self.weights, C=factor(self.spread))
 
     @cached_property
     def marginals(self) -> Marginals:
@@ -216,7 +223,9 @@ class InducingPosterior(Posterior):
     @property
     def start(self) -> Start:
         """A warm start for the engine's next run."""
-        return Start(self.alpha, state=self.state)
+        cavities = None if self.kept is None else self.kept.cavities
+        known = None if cavities is None else (cavities[0], cavities[1])
+        return Start(self.alpha, known, replace(self.state, kept=None))
 
     @cached_property
     def leave_one_out(self) -> Terms:
@@ -274,7 +283,7 @@ class InducingPosterior(Posterior):
         if self.sites == "laplace":
             by_mode = over_blocks(passes.pull_pass, blocks, state)["by_mode"]
             pull = linalg.solve(state.C, by_mode)
-            reacting = Reacting(**vars(state), pull=pull)
+            reacting = Reacting(**state.as_dict(), pull=pull)
             found = over_blocks(passes.laplace_gradient_pass, blocks, reacting)
             outer = [w, pull]
         else:
