@@ -17,7 +17,8 @@ from scipy.stats import norm
 
 import pmordinal as pmo
 from pmordinal.engines.inducing.blocks import blocks_of, over_blocks
-from pmordinal.engines.inducing.passes import State, site_pass
+from pmordinal.engines.inducing.passes import site_pass
+from pmordinal.engines.inducing.pieces import State
 from pmordinal.inference.density import Density
 
 NOISE, CLASSES, COLUMNS = 0.3, 5, 4
@@ -81,7 +82,7 @@ def one_pass(n, m):
     problem = Density(model).problem
     values = [np.float64(2.0)]
     post = problem.posterior(values, np.linspace(-1.2, 1.2, CLASSES - 1), NOISE, problem.y)
-    state = State(**vars(post.shared), w=post.weights, C=post.state.C, exact=1e-6)
+    state = State(**post.shared.as_dict(), w=post.weights, C=post.state.C, exact=1e-6)
     blocks = blocks_of(post.gram.X, post.y, post.likelihood.rows)
     began = time.process_time()
     over_blocks(site_pass, blocks, state)

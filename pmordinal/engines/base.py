@@ -152,6 +152,10 @@ class Engine:
         """
         return self
 
+    def as_exact_as(self, other: Self) -> Self:
+        """Return the engine, with what it has selected, at the tolerance of the one that `loosened` was called of."""
+        return self
+
     def describe(self, objective: str, value: float, n: int) -> str:
         """Return an objective's value for `n` rows as text for the progress bar."""
         return f"{objective} {value:.4f}"

@@ -55,7 +55,9 @@ class Combination(Kernel):
         kernels = [revive(part, values) for part in form["kernels"]]
         return cls(kernels, [as_parameter(next(values)) for _ in range(form["numbers"])])
 
-    def _split(self, values: Sequence[Array]) -> tuple[list[Sequence[Array]], Sequence[Array]]:
+    def split_values(
+        self, values: Sequence[Array]
+    ) -> tuple[list[Sequence[Array]], Sequence[Array]]:
         """Return the values of each kernel, and those of the numbers."""
         parts, start = [], 0
         for kernel in self.kernels:
@@ -66,7 +68,7 @@ class Combination(Kernel):
 
     def relevance(self, values: Sequence[Array], d: int) -> Array | None:
         """Return the relevance of the only kernel that has one; None if none or several do."""
-        parts, _ = self._split(values)
+        parts, _ = self.split_values(values)
         found = [k.relevance(part, d) for k, part in zip(self.kernels, parts, strict=True)]
         known = [r for r in found if r is not None]
         return known[0] if len(known) == 1 else None
@@ -75,19 +77,19 @@ class Combination(Kernel):
         self, values: Sequence[Array], X: Array, Z: Array | None = None
     ) -> tuple[Array, Pullback]:
         """Return K(X, Z) and its pullback."""
-        parts, numbers = self._split(values)
+        parts, numbers = self.split_values(values)
         pairs = zip(self.kernels, parts, strict=True)
         return self._combine([kernel.matrix(part, X, Z) for kernel, part in pairs], numbers)
 
     def diagonal(self, values: Sequence[Array], X: Array) -> tuple[Array, Pullback]:
         """Return k(x, x) and its pullback."""
-        parts, numbers = self._split(values)
+        parts, numbers = self.split_values(values)
         pairs = zip(self.kernels, parts, strict=True)
         return self._combine([kernel.diagonal(part, X) for kernel, part in pairs], numbers)
 
     def columns(self, values: Sequence[Array], X: Array, index: NDArray[np.intp]) -> Array:
         """Return columns of the square matrix."""
-        parts, numbers = self._split(values)
+        parts, numbers = self.split_values(values)
         pairs = zip(self.kernels, parts, strict=True)
         columns: list[Evaluated] = [
             (kernel.columns(part, X, index), _nothing) for kernel, part in pairs
@@ -96,7 +98,7 @@ class Combination(Kernel):
 
     def copy_diagonal(self, values: Sequence[Array], X: Array) -> Array:
         """Return the covariance of each row with another, identical row."""
-        parts, numbers = self._split(values)
+        parts, numbers = self.split_values(values)
         pairs = zip(self.kernels, parts, strict=True)
         copies: list[Evaluated] = [(k.copy_diagonal(part, X), _nothing) for k, part in pairs]
         return self._combine(copies, numbers)[0]
@@ -120,7 +122,7 @@ class SumKernel(Combination, AddingKernel):
 
     def parts(self, values: Sequence[Array]) -> list[tuple[Kernel, Sequence[Array]]]:
         """Return the terms, and each number as a constant."""
-        parts, numbers = self._split(values)
+        parts, numbers = self.split_values(values)
         constants = [ConstantKernel(number) for number in self.numbers]
         of_numbers = [[value] for value in numbers]
         terms = zip((*self.kernels, *constants), (*parts, *of_numbers), strict=True)
@@ -134,7 +136,7 @@ class SumKernel(Combination, AddingKernel):
 
     def add_to(self, K: Array, values: Sequence[Array], X: Array, scale: float) -> Pullback:
         """Add the terms to the lower triangle of `K`; return the pullback, that in `scale` last."""
-        parts, numbers = self._split(values)
+        parts, numbers = self.split_values(values)
         pulls = [
             kernel.add_to(K, part, X, scale)
             for kernel, part in zip(self.kernels, parts, strict=True)
@@ -205,7 +207,7 @@ class ProductKernel(Combination):
         """Return the terms of a sum with the numbers in front of each; several factors are one term."""
         if len(self.kernels) > 1:
             return [(self, values)]
-        (part,), numbers = self._split(values)
+        (part,), numbers = self.split_values(values)
         inside = self.kernels[0].parts(part)
         if len(inside) == 1:
             return [(self, values)]
@@ -240,7 +242,7 @@ class ProductKernel(Combination):
         of_inside, numbers = self._split_numbers(values)
         scale_inside = scale * _product_of(numbers)
         if self._is_thin:
-            pairs = zip(self.kernels, self._split(values)[0], strict=True)
+            pairs = zip(self.kernels, self.split_values(values)[0], strict=True)
             factors = [kernel.thin(part, X) for kernel, part in pairs]  # type: ignore[attr-defined]
             pull = reduce(Thin.times, factors).add_to(K, scale_inside)
         elif self._levels:

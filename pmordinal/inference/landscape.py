@@ -97,7 +97,8 @@ class Landscape:
     def hold(self, engine: Engine | None) -> None:
         """Take an engine with what it has selected, at the user's tolerance; None for one that selects nothing."""
         selected = engine or self.problem.engine
-        self.problem.found.engine = self.engine if selected == self.problem.engine else selected
+        is_other = selected != self.problem.engine
+        self.problem.found.engine = selected.as_exact_as(self.engine) if is_other else self.engine
 
     def tighten(self) -> bool:
         """Go back to the user's tolerance; tell whether another one was in use."""

@@ -131,7 +131,7 @@ def sample_posterior(
                 posterior = problem.posterior(values, b, s, problem.y)
             latent = posterior.draw(1, rng)
             f[at], log_prior[at], log_q[at] = latent.f[0], latent.log_prior[0], latent.log_q[0]
-            effects[at] = of_terms.draw(posterior, latent.f, rng)[0]
+            effects[at] = of_terms.draw(posterior, latent, rng)[0]
             converged[at] = posterior.status.converged
             if (correction := posterior.log_evidence_correction) is not None:
                 missed[at] = correction

@@ -58,7 +58,7 @@ class Start:
     alpha : ndarray, shape (n,)
         Used by engines without cavities.
     cavity : tuple of two ndarrays, shape (n,), optional
-        Cavity means and variances.
+        Cavity means and variances; with `state`, those of the part of f that the inducing rows carry.
     state : object, optional
         What an engine with inducing rows has found, and for which parameters: O(m²) numbers.
     """
@@ -81,12 +81,15 @@ class LatentDraws:
         Log density under the distribution that they were drawn from.
     source : str
         How they were drawn, if not in the usual way.
+    support : ndarray, shape (draws, s), optional
+        Draws of what predictions are made from, where that is not f at the rows of `Posterior.support`.
     """
 
     f: np.ndarray
     log_prior: np.ndarray
     log_q: np.ndarray
     source: str = ""
+    support: np.ndarray | None = None
 
 
 class Scores(Protocol):
@@ -212,27 +215,42 @@ class Posterior(ABC):
         -------
         mean, variance : ndarray, shape (m,)
         """
-        return self.part(self.gram.kernel, self.gram.values, Xnew)
+        return self.part(Xnew)
 
-    def part(
-        self, kernel: Kernel, values: Sequence[np.ndarray], Xnew: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def term(self, place: int | None = None) -> tuple[Kernel, Sequence[np.ndarray]]:
+        """Return the covariance of a term, by its place among the kernel's `parts`, and its parameters.
+
+        Without a place it is that of the whole latent function.
+        """
+        kernel, values = self.gram.kernel, self.gram.values
+        return (kernel, values) if place is None else kernel.parts(values)[place]
+
+    @property
+    def support_matrix(self) -> np.ndarray:
+        """Covariance of what predictions are made from, shape (s, s)."""
+        return self.support_gram.matrix
+
+    def cross(self, Xnew: np.ndarray, place: int | None = None) -> np.ndarray:
+        """Return the covariance of what predictions are made from with a term at new rows, shape (s, m)."""
+        kernel, values = self.term(place)
+        return kernel.matrix(values, self.support_gram.X, Xnew)[0]
+
+    def part(self, Xnew: np.ndarray, place: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and variance at new rows of one term of f, all others being in the model too.
 
         Parameters
         ----------
-        kernel : Kernel
-            Covariance of the term: one of the kernel's `parts`.
-        values : sequence of ndarray
-            Its parameters.
         Xnew : ndarray, shape (m, d)
+        place : int, optional
+            Of the term among the kernel's `parts`; by default it is the sum of all.
 
         Returns
         -------
         mean, variance : ndarray, shape (m,)
         """
-        k = kernel.matrix(values, self.support_gram.X, Xnew)[0]
+        k = self.cross(Xnew, place)
         v = self.explain(k)
+        kernel, values = self.term(place)
         prior = kernel.diagonal(values, Xnew)[0]
         return k.T @ self.alpha, np.maximum(prior - (v * v).sum(0), 0.0)
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
-from pmordinal.gram import Gram, Kernel
+from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.posterior.base import LatentDraws, Posterior, Start
 
@@ -157,7 +157,7 @@ class MixturePosterior(Posterior):
         """Raise: there is no one covariance."""
         self._refuse("one covariance")
 
-    def part(self, kernel: Kernel, values: Sequence[np.ndarray], Xnew: np.ndarray) -> NoReturn:
+    def part(self, Xnew: np.ndarray, place: int | None = None) -> NoReturn:
         """Raise: there is no one covariance of a term."""
         self._refuse("one covariance of a term: see fit.terms")
 

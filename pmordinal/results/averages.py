@@ -192,7 +192,7 @@ def joint_latent(
     posterior: Posterior, Z: np.ndarray, alphas: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return means of f at new rows for each α, their covariance without white noise, and its variance."""
-    k = posterior.support_gram.cross(Z)
+    k = posterior.cross(Z)
     v = posterior.explain(k)
     kernel, values = posterior.gram.kernel, posterior.gram.values
     prior = kernel.matrix(values, Z, Z)[0]

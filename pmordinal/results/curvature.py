@@ -175,7 +175,7 @@ def joint_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> Join
             likelihoods.append(posterior.likelihood)
             converged.append(posterior.status.converged)
             latents.append(posterior.draw(1, rng))
-            effects.append(of_terms.draw(posterior, latents[-1].f, rng))
+            effects.append(of_terms.draw(posterior, latents[-1], rng))
             shifts.append((log_prior, log_q))
     by_prior, by_q = np.transpose(shifts)
     latent = LatentDraws(

@@ -147,7 +147,7 @@ def point_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> Join
         latent,
         repeated(posterior.status.converged),
         {},
-        Effects.of(fit.features, fit.model_terms).draw(posterior, latent.f, rng),
+        Effects.of(fit.features, fit.model_terms).draw(posterior, latent, rng),
     )
 
 

@@ -259,7 +259,7 @@ def integrated_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) ->
                 continue
             posterior = posteriors[i]
             latents.append(posterior.draw(int(count), rng))
-            effects.append(of_terms.draw(posterior, latents[-1].f, rng))
+            effects.append(of_terms.draw(posterior, latents[-1], rng))
             thresholds += [posterior.likelihood.row_thresholds] * count
             noise += [posterior.likelihood.noise_at()] * count
 

@@ -37,9 +37,12 @@ def text_of(fit: "OrdinalFit") -> str:
     if fit.engine == "inducing":
         from pmordinal.engines.base import COMFORTABLE  # here: tables of grids do without PyMC
 
-        m = fit.posterior.support.size
+        notes = fit.status.notes
+        m = f"{notes.get('n_inducing', fit.posterior.support.size)} rows"
+        if "n_columns" in notes:
+            m += f", and {notes['n_columns']} columns of linear and group terms,"
         reason = f"; {known.rows} are too many for 'ep'" if known.rows > COMFORTABLE else ""
-        lines.insert(1, f"  inducing     {m} rows stand for all{reason}")
+        lines.insert(1, f"  inducing     {m} stand for all{reason}")
     if (weights := fit.by_row.weights) is not None:
         lines.insert(1, f"  weights      {weights.sum():.6g} in all")
     names = fit.labels.threshold_names

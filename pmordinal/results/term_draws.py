@@ -16,7 +16,7 @@ from scipy.linalg import block_diag, solve_triangular
 from pmordinal.data.features import Features
 from pmordinal.data.terms import WITH_COEFFICIENTS, Term, stored_name
 from pmordinal.linalg import factor_psd
-from pmordinal.posterior import Posterior
+from pmordinal.posterior import LatentDraws, Posterior
 from pmordinal.results.terms import effect_rows
 
 ROUNDING = 1e-12  # relative to the largest prior variance, a variance that is zero but for rounding
@@ -84,7 +84,7 @@ class Effects:
         return sum(len(one.rows) for one in self.terms)
 
     def given_latent(self, posterior: Posterior) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return C, P and V: given f at the rows of `support` the effects are N(C P f, V), in units of the matrix.
+        """Return C, P and V: given f at `support` the effects are N(C P f, V), in units of the matrix.
 
         z = P f is white noise under the prior.
 
@@ -99,35 +99,27 @@ class Effects:
         P : ndarray, shape (rank of K, s)
         V : ndarray, shape (size, size)
         """
-        gram = posterior.support_gram
-        parts = gram.kernel.parts(gram.values)
-        own = [(*parts[one.place], one.rows) for one in self.terms]
-        K_Xe = np.concatenate([k.matrix(values, gram.X, rows)[0] for k, values, rows in own], 1)
+        own = [(*posterior.term(one.place), one.rows) for one in self.terms]
+        K_Xe = np.concatenate([posterior.cross(one.rows, one.place) for one in self.terms], 1)
         K_ee = block_diag(*(k.matrix(values, rows, rows)[0] for k, values, rows in own))
-        Q, T = np.linalg.qr(factor_psd(gram.matrix))
+        Q, T = np.linalg.qr(factor_psd(posterior.support_matrix))
         C = solve_triangular(T, Q.T @ K_Xe).T
         return C, solve_triangular(T, Q.T), K_ee - C @ C.T
 
-    def draw(self, posterior: Posterior, f: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return a draw of all effects for each draw of f, shape (draws, size), in the user's units.
-
-        Parameters
-        ----------
-        posterior : Posterior
-        f : ndarray, shape (draws, n)
-            The latent function at the training rows.
-        rng : Generator
-        """
+    def draw(
+        self, posterior: Posterior, latent: LatentDraws, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Return a draw of all effects for each draw of f, shape (draws, size), in the user's units."""
+        f = latent.f[:, posterior.support] if latent.support is None else latent.support
         if not self.terms:
             return np.empty((len(f), 0))
         C, P, V = self.given_latent(posterior)
         variances, axes = np.linalg.eigh(V)
-        gram = posterior.support_gram
-        variances[variances < ROUNDING * float(np.max(gram.diagonal))] = 0.0
+        largest = float(posterior.support_matrix.diagonal().max())
+        variances[variances < ROUNDING * largest] = 0.0
         noise = rng.standard_normal((len(f), self.size)) * np.sqrt(variances)
         units = np.repeat([one.unit for one in self.terms], [len(one.rows) for one in self.terms])
-        z = P @ f[:, posterior.support].T
-        return ((C @ z).T + noise @ axes.T) / units
+        return ((C @ (P @ f.T)).T + noise @ axes.T) / units
 
     def variables(self, draws: np.ndarray, others: xr.Dataset) -> dict[str, xr.DataArray]:
         """Return draws as variables of a posterior group, named like the terms.

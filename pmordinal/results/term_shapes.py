@@ -1,6 +1,6 @@
 """Terms along their columns, in the user's units: what a picture of a term shows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,6 @@ from pmordinal.data.coding import Column
 from pmordinal.data.features import Features
 from pmordinal.data.terms import Term
 from pmordinal.gram import Kernel
-from pmordinal.posterior import Posterior
 from pmordinal.posterior.mixture import mixed, quantiles
 from pmordinal.results.terms import effect_rows, parts, term_moments
 
@@ -138,27 +137,24 @@ class Moments:
     def means(self, rows: np.ndarray) -> np.ndarray:
         """Return the means alone, which is faster."""
         total = np.zeros(len(rows))
-        for weight, posterior, kernel, values in self._members():
-            k = kernel.matrix(values, posterior.support_gram.X, rows)[0]
-            total += weight * (k.T @ posterior.alpha)
+        for weight, member in self.fit.members:
+            posterior = member.posterior
+            total += weight * (posterior.cross(rows, self.place).T @ posterior.alpha)
         return total
 
     def of_averages(self, averages: Sequence[np.ndarray]) -> pd.DataFrame:
         """Return those of the averages of the term over blocks of rows."""
         weights, means, variances = [], [], []
-        for weight, posterior, kernel, values in self._members():
-            X = posterior.support_gram.X
-            k = np.stack([kernel.matrix(values, X, rows)[0].mean(axis=1) for rows in averages], 1)
+        for weight, member in self.fit.members:
+            posterior = member.posterior
+            kernel, values = posterior.term(self.place)
+            k = np.stack([posterior.cross(rows, self.place).mean(axis=1) for rows in averages], 1)
             v = posterior.explain(k)
             prior = [kernel.matrix(values, rows, rows)[0].mean() for rows in averages]
             weights.append(weight)
             means.append(k.T @ posterior.alpha)
             variances.append(np.maximum(np.array(prior) - (v * v).sum(0), 0.0))
         return self._table(np.array(weights), np.stack(means), np.stack(variances))
-
-    def _members(self) -> Iterator[tuple[float, Posterior, Kernel, Sequence[np.ndarray]]]:
-        for weight, member in self.fit.members:
-            yield weight, member.posterior, *parts(member)[self.place][1:]
 
     def _table(
         self, weights: np.ndarray, means: np.ndarray, variances: np.ndarray, unit: float = 1.0

@@ -16,6 +16,7 @@ from pmordinal.data.features import Features
 from pmordinal.data.rows import row_names
 from pmordinal.data.terms import WITH_COEFFICIENTS, Term
 from pmordinal.gram import Kernel
+from pmordinal.posterior import Posterior
 from pmordinal.posterior.mixture import mixed, quantiles
 from pmordinal.results.effects import interval_tails
 
@@ -105,10 +106,8 @@ def term_moments(
     found: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {place: [] for place in rows}
     for weight, member in fit.members:
         weights.append(weight)
-        known = parts(member)
         for place, where in rows.items():
-            _, kernel, values = known[place]
-            found[place].append(member.posterior.part(kernel, values, where))
+            found[place].append(member.posterior.part(where, place))
     stacked = {
         place: (np.stack([mean for mean, _ in each]), np.stack([var for _, var in each]))
         for place, each in found.items()
@@ -178,7 +177,7 @@ def variance_shares(fit: "OrdinalFit") -> pd.Series:
     variances = np.zeros(len(names) + 1)
     for weight, member in fit.members:
         posterior, likelihood = member.posterior, member.posterior.likelihood
-        each = [_variance_over_rows(posterior, k, values, X) for _, k, values in parts(member)]
+        each = [_variance_over_rows(posterior, place, X) for place in range(len(found))]
         noise = float(np.mean(likelihood.noise**2)) * likelihood.link.noise_sd**2
         variances += weight * np.array([*each, *known, noise])
     # A term may be called noise too: the last one is that of the likelihood.
@@ -186,11 +185,11 @@ def variance_shares(fit: "OrdinalFit") -> pd.Series:
     return shares / shares.sum()
 
 
-def _variance_over_rows(posterior, kernel: Kernel, values, X: np.ndarray) -> float:
+def _variance_over_rows(posterior: Posterior, place: int, X: np.ndarray) -> float:
     """Return the posterior expectation of the variance of a term over rows."""
-    mean, variance = posterior.part(kernel, values, X)
-    k = kernel.matrix(values, posterior.support_gram.X, X)[0].mean(axis=1, keepdims=True)
-    v = posterior.explain(k)
+    mean, variance = posterior.part(X, place)
+    v = posterior.explain(posterior.cross(X, place).mean(axis=1, keepdims=True))
+    kernel, values = posterior.term(place)
     # Var of the average over the rows: what all rows share is no variance over them.
     shared = kernel.matrix(values, X, X)[0].mean() - float((v * v).sum())
     return float(mean.var() + variance.mean() - max(shared, 0.0))

@@ -201,7 +201,7 @@ def test_a_mixture_says_what_it_has_not(both, fit):
         lambda: posterior.support_gram,
         lambda: posterior.components(3, None),
         lambda: posterior.probabilities(NEW, fit.posterior.likelihood),
-        lambda: posterior.part(None, (), NEW),
+        lambda: posterior.part(NEW),
     ):
         with pytest.raises(TypeError, match="integrated out"):
             use()

@@ -11,6 +11,7 @@ from scipy.linalg import block_diag
 
 import pmordinal as pmo
 from pmordinal.linalg import factor_psd
+from pmordinal.posterior import LatentDraws
 from pmordinal.results.term_draws import MOST_EFFECTS, Effects
 from pmordinal.results.terms import effect_rows, parts
 
@@ -75,8 +76,8 @@ def test_the_distribution_is_that_of_the_joint_gaussian(data, formula):
     np.testing.assert_allclose(C @ of_z @ R.T, covariance[n:, :n], atol=1e-6)
     draws = 20_000
     rng = np.random.default_rng(1)
-    f = posterior.draw(draws, rng).f
-    e = effects.draw(posterior, f, rng)
+    latent = posterior.draw(draws, rng)
+    f, e = latent.f, effects.draw(posterior, latent, rng)
     both, variance = np.concatenate([f, e], axis=1), np.diagonal(covariance)
     error = np.sqrt((np.outer(variance, variance) + covariance**2) / draws)  # Monte-Carlo
     assert np.all(np.abs(both.mean(0) - mean) < 5 * np.sqrt(variance / draws) + 1e-8)
@@ -135,7 +136,7 @@ def test_fits_without_terms_draw_what_they_drew(data):
     )
     rng = np.random.default_rng(4)
     assert Effects.of(fit.features, fit.model_terms).draw(
-        fit.posterior, np.zeros((2, 50)), rng
+        fit.posterior, LatentDraws(np.zeros((2, 50)), np.zeros(2), np.zeros(2)), rng
     ).shape == (2, 0)
     assert rng.random() == np.random.default_rng(4).random()
     assert "terms_left_out" not in fit.to_datatree(draws=2, seed=4)["posterior"].attrs

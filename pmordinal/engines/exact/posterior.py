@@ -11,7 +11,6 @@ an average over these draws of a quantity that is known given z:
 The only error is that of Monte Carlo; each estimate comes with its standard error.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
@@ -21,7 +20,7 @@ from scipy.special import logsumexp
 
 from pmordinal.engines.exact.box import Box, Proposals
 from pmordinal.engines.exact.truncated import uniforms
-from pmordinal.gram import Gram, Kernel
+from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.posterior import Gradient, LatentDraws, MeasuredPosterior, Start
 
@@ -198,13 +197,11 @@ class ExactPosterior(MeasuredPosterior):
 
     def latent(self, Xnew: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the posterior mean and variance of f at new rows."""
-        return self.part(self.gram.kernel, self.gram.values, Xnew)
+        return self.part(Xnew)
 
-    def part(
-        self, kernel: Kernel, values: Sequence[np.ndarray], Xnew: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def part(self, Xnew: np.ndarray, place: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and variance at new rows of one term of f; see `Posterior.part`."""
-        mean, spread = self._moments(*self._part_given_z(kernel, values, Xnew))
+        mean, spread = self._moments(*self._part_given_z(Xnew, place))
         return mean.value, spread.value
 
     def probabilities(
@@ -233,13 +230,14 @@ class ExactPosterior(MeasuredPosterior):
         """Mean, shape (m, draws), and variance, shape (m,), of f at rows given each draw of z."""
         if Xnew is None:
             return self._means, self._conditional_variance
-        return self._part_given_z(self.gram.kernel, self.gram.values, Xnew)
+        return self._part_given_z(Xnew)
 
     def _part_given_z(
-        self, kernel: Kernel, values: Sequence[np.ndarray], Xnew: np.ndarray
+        self, Xnew: np.ndarray, place: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Mean, shape (m, draws), and variance, shape (m,), of one term at rows given each draw of z."""
-        k = kernel.matrix(values, self.gram.X, Xnew)[0]
+        kernel, values = self.term(place)
+        k = self.cross(Xnew, place)
         v = self.explain(k)
         variance = kernel.diagonal(values, Xnew)[0] - (v * v).sum(0)
         return k.T @ self.alphas, np.maximum(variance, 0.0)

@@ -1,8 +1,10 @@
 """Chooses the inducing rows: pivoted Cholesky factorisation, the row of largest remaining variance next."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from pmordinal.gram import Gram
+from pmordinal.gram import Gram, Kernel
 
 POOL = 10_000  # largest number of random rows to choose from
 LARGEST = 50_000  # largest sample of a table that is spread over Dask
@@ -43,7 +45,12 @@ def choose(
     size = min(pool.size, max(FEWEST, SHARE * m))
     if size < pool.size:
         pool = pool[np.sort(rng.choice(pool.size, size, replace=False, shuffle=False))]
-    kernel, values, X = gram.kernel, gram.values, gram.X[pool]
+    return pool[pivoted(gram.kernel, gram.values, gram.X[pool], m)]
+
+
+def pivoted(kernel: Kernel, values: Sequence[np.ndarray], X: np.ndarray, m: int) -> list[int]:
+    """Return up to `m` of the rows, one after the other that of which the others say least."""
+    size = len(X)
     left = np.array(kernel.copy_diagonal(values, X), dtype=float)
     least = STOP * left.max()
     found: list[int] = []
@@ -57,6 +64,4 @@ def choose(
         left -= F[:, k] ** 2
         left[i] = 0.0
         found.append(i)
-    if not found:  # a covariance of zero
-        found = [0]
-    return pool[found]
+    return found or [0]  # a covariance of zero

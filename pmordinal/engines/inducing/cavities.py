@@ -18,6 +18,7 @@ from pmordinal.likelihood.smoothing import Terms
 STEPS = 60  # largest number of Newton steps
 EXACT = 1e-12  # relative error at which a row is done
 NARROWER, WIDER = 0.2, 5.0  # largest changes of a precision in one step
+FAR = 1.0  # error of a start above which a row begins anew
 
 type Tilt = Callable[[np.ndarray, np.ndarray], Terms]
 
@@ -62,6 +63,7 @@ def find_cavities(
     prior: np.ndarray,
     lam: np.ndarray,
     exact: float = EXACT,
+    start: np.ndarray | None = None,
 ) -> Cavities:
     """Return the cavities that belong to marginals N(m, v).
 
@@ -79,12 +81,14 @@ def find_cavities(
         Variances λ that a row has besides η.
     exact : float
         Relative error at which a row is done.
+    start : ndarray, shape (2, b), optional
+        Means and variances to start from: cavities of marginals nearby.
     """
     n = m.size
     widest = 1.0 / np.maximum(prior, v)
     fields, mu, c, shrink, error = np.empty((15, n)), *np.empty((4, n))
     active, tilt = np.arange(n), tilt_of(None)
-    step = _Step(m, v, widest, lam)
+    step = _Step(m, v, widest, lam, start)
     for count in range(STEPS):
         terms = tilt(step.mu, step.c + step.lam)
         kept, wrong = step.judge(terms)
@@ -103,7 +107,10 @@ def find_cavities(
             active = active[todo]
             step.only(todo)
             tilt = tilt_of(active)
+            wrong = wrong[todo]
         step.move()
+        if count == 0 and start is not None:
+            step.begin_anew(wrong > FAR)
     return Cavities(mu, c, Terms.of(fields), shrink, error)
 
 
@@ -113,9 +120,12 @@ class _Step:
     On a step x and h − x M move along a line; h = μ/c, M is the product's mean where the step began.
     """
 
-    def __init__(self, m, v, widest, lam):
+    def __init__(self, m, v, widest, lam, start):
         self.m, self.v, self.widest, self.lam = m, v, widest, lam
         self.mu, self.c = m, v
+        if start is not None:
+            self.mu, c = start
+            self.c = np.clip(c, v, 1.0 / widest)
         none = np.zeros_like(m)
         # where the step began: the objective, x, h − x M, M, and the step's direction and size
         self.J = np.full_like(m, np.inf)
@@ -164,6 +174,12 @@ class _Step:
         self.size = np.where(kept, 1.0, 0.25 * self.size)
         self.D = D
         return kept, wrong
+
+    def begin_anew(self, chosen) -> None:
+        """Let some of the rows start from their marginals."""
+        self.mu = np.where(chosen, self.m, self.mu)
+        self.c = np.where(chosen, self.v, self.c)
+        self.J = np.where(chosen, np.inf, self.J)
 
     def move(self) -> None:
         """Take the planned steps."""

@@ -1,8 +1,9 @@
 """The engine with inducing rows: expectation propagation or Laplace under the FITC prior, rows without limit.
 
 A few rows of the data carry the latent function: given its values there, all other rows are independent, each with the
-variance that its own covariance leaves (fully independent training conditional). Rows are passed over in blocks, at
-a cost of O(n m²) and in the memory of one block.
+variance that its own covariance leaves (fully independent training conditional). Linear and group terms have columns
+of their own besides, and are exact. Rows are passed over in blocks, at a cost of O(n m²) and in the memory of one
+block.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,10 +14,11 @@ import numpy as np
 
 from pmordinal import checks, linalg
 from pmordinal.engines.base import ENGINES, Engine
-from pmordinal.engines.inducing.basis import LARGEST, POOL, choose, sample
+from pmordinal.engines.inducing import carriers
+from pmordinal.engines.inducing.basis import LARGEST, POOL, sample
 from pmordinal.engines.inducing.blocks import Blocks, Elsewhere, blocks_of
 from pmordinal.engines.inducing.iteration import NEAR, Iteration, Solution
-from pmordinal.engines.inducing.passes import Shared, State
+from pmordinal.engines.inducing.pieces import Shared, State
 from pmordinal.engines.inducing.posterior import InducingPosterior, share
 from pmordinal.engines.inducing.spread import SpreadBlocks
 from pmordinal.gram import Gram
@@ -50,6 +52,8 @@ class Inducing(Engine):
         Largest number of times that `fit` chooses inducing rows and optimises the hyperparameters for them.
     basis : sequence of int, optional
         The inducing rows, if they are not to be chosen.
+    carrier : sequence of int, optional
+        Set by `select`: what each row of `basis` carries, those of linear and group terms being among them.
     elsewhere : Elsewhere, optional
         All rows, where the table in memory is a sample of them: set by models of Dask tables.
 
@@ -78,6 +82,7 @@ class Inducing(Engine):
     max_passes: int = 200
     rounds: int = 2
     basis: tuple[int, ...] | None = None
+    carrier: tuple[int, ...] | None = field(default=None, repr=False)
     elsewhere: Elsewhere | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +94,7 @@ class Inducing(Engine):
         checks.positive("tol", self.tol)
         checks.integer("max_passes", self.max_passes, minimum=1)
         checks.integer("rounds", self.rounds, minimum=1)
-        if self.basis is not None:
+        if self.basis is not None and self.carrier is None:
             object.__setattr__(self, "basis", checks.rows("basis", self.basis))
 
     @property
@@ -110,17 +115,21 @@ class Inducing(Engine):
         report: Callable[[str], None] | None = None,
     ) -> Self:
         """Return the engine with inducing rows, chosen at these hyperparameters; see `Engine`."""
-        if self.basis is not None:
+        if self.carrier is not None:
             return self
-        if report is not None:
+        if report is not None and self.basis is None:
             report("choosing inducing rows")
         m = MOST if self.n_inducing is None else self.n_inducing
         pool = None
         if self.elsewhere is not None:  # the same rows as if all were in memory
             n = self.elsewhere.n
             pool = np.searchsorted(self.sample(n), sample(n, POOL))
-        rows = choose(gram, m, np.random.default_rng([self.seed, turn]), pool)
-        return replace(self, basis=tuple(rows.tolist()))
+        given = None if self.basis is None else np.array(self.basis)
+        if given is not None and given.max() >= y.size:
+            raise ValueError(f"basis must hold some of the rows 0 to {y.size - 1}")
+        rng = np.random.default_rng([self.seed, turn])
+        rows, carrier = carriers.select(gram, m, rng, pool, given)
+        return replace(self, basis=tuple(rows.tolist()), carrier=tuple(carrier.tolist()))
 
     def sample(self, n: int, size: int | None = None) -> np.ndarray:
         """Return the rows that stand for all in the first stages; see `Engine`."""
@@ -138,6 +147,10 @@ class Inducing(Engine):
         """Return the engine with a larger tolerance: the error of the evidence is quadratic in it."""
         return replace(self, tol=max(self.tol, LOOSE))
 
+    def as_exact_as(self, other: Self) -> Self:
+        """Return the engine with the tolerance of another; see `Engine`."""
+        return replace(self, tol=other.tol)
+
     def __call__(
         self,
         gram: Gram,
@@ -146,18 +159,20 @@ class Inducing(Engine):
         start: Start | None = None,
     ) -> InducingPosterior:
         """Return the posterior, with inducing rows that are chosen if there are none yet; see `Engine`."""
-        basis = np.array(self.select(gram, y, likelihood).basis)
-        if basis.max() >= y.size:
-            raise ValueError(f"basis must hold some of the rows 0 to {y.size - 1}")
-        shared = share(gram, basis, likelihood)
+        chosen = self.select(gram, y, likelihood)
+        basis, carrier = np.array(chosen.basis), np.array(chosen.carrier)
+        shared = share(gram, basis, carrier, likelihood)
         rows: Blocks
         if self.elsewhere is None:
             rows = blocks_of(gram.X, y, likelihood.rows)
         else:
             self.elsewhere.check_labels(y)
             rows = self.elsewhere
-        iteration = Iteration(rows, shared, self.tol, self.max_passes)
-        found = self._solve(iteration, _usable(start, shared))
+        before = _usable(start, shared)
+        cavities = None if before is None or start is None else start.cavity
+        known = None if cavities is None else np.array(cavities)
+        iteration = Iteration(rows, shared, self.tol, self.max_passes, known)
+        found = self._solve(iteration, before)
         return InducingPosterior(
             gram=gram,
             y=y,
@@ -166,11 +181,13 @@ class Inducing(Engine):
             log_evidence=found.log_evidence,
             status=self._status(found),
             basis=basis,
+            carrier=carrier,
             spread=found.S,
             sites=self.sites,
             of_rows=found.of_rows,
             excess=found.excess / iteration.n,
             elsewhere=self.elsewhere,
+            kept=None if iteration.kept is None else iteration.kept.forget_features(),
         )
 
     def _solve(self, iteration: Iteration, before: State | None) -> Solution:
@@ -203,6 +220,7 @@ def _usable(start: Start | None, shared: Shared) -> State | None:
         return None
     before = start.state
     same = [v.shape for v in before.values] == [v.shape for v in shared.values]
-    same &= before.Z.shape[1] == shared.Z.shape[1] and before.link is shared.link
+    same &= before.carriers[0].Z.shape[1] == shared.carriers[0].Z.shape[1]
+    same &= before.link is shared.link
     same &= np.shape(before.noise) == np.shape(shared.noise)
     return before if same and before.thresholds.shape == shared.thresholds.shape else None

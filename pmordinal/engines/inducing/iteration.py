@@ -4,7 +4,8 @@ The state is (w, S) alone, Λ = I + S; sites are found anew in each pass. Near t
 change little, so that steps are taken whole; they are damped when the residual does not fall.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import lapack
@@ -13,14 +14,13 @@ from pmordinal import linalg
 from pmordinal.engines.inducing.acceleration import Anderson
 from pmordinal.engines.inducing.blocks import Blocks, over_blocks, rows_in
 from pmordinal.engines.inducing.passes import (
-    Shared,
-    State,
     carried_mode_pass,
     carried_pass,
     newton_pass,
     prior_pass,
     site_pass,
 )
+from pmordinal.engines.inducing.pieces import MOST_KEPT, Kept, Shared, State
 
 FLOOR = 1e-5  # below this residual, a stalled iteration has reached rounding errors
 NEAR = 0.5  # Newton steps of a start end below this decrement
@@ -74,15 +74,30 @@ class Iteration:
     shared : Shared
     tol : float
     max_passes : int
+    cavities : ndarray, shape (2, n), optional
+        Means and variances of cavities to start from.
     """
 
-    def __init__(self, blocks: Blocks, shared: Shared, tol: float, max_passes: int):
+    def __init__(
+        self,
+        blocks: Blocks,
+        shared: Shared,
+        tol: float,
+        max_passes: int,
+        cavities: np.ndarray | None = None,
+    ):
+        self.passes, self.n, self.kept = 0, rows_in(blocks), None
+        if isinstance(blocks, Sequence):
+            same = cavities is not None and cavities.shape[1] == self.n
+            self.kept = Kept(blocks, cavities if same else None)
+            if self.n * shared.m > MOST_KEPT:
+                self.kept.forget_features()
+            shared = replace(shared, kept=self.kept)
         self.blocks, self.shared, self.tol, self.max_passes = blocks, shared, tol, max_passes
-        self.passes, self.n = 0, rows_in(blocks)
 
     def _run(self, function, w, C=None, exact: float = 1e-12) -> dict[str, np.ndarray]:
         self.passes += 1
-        state = State(**vars(self.shared), w=w, C=C, exact=exact)
+        state = State(**self.shared.as_dict(), w=w, C=C, exact=exact)
         with np.errstate(
             all="ignore"
         ):  # far from the solution; what is not finite is seen by the caller

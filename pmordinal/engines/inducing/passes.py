@@ -1,161 +1,18 @@
 """Passes over the rows: pure functions of a block and of what all rows share; their sums add up over blocks.
 
-With the Cholesky factor L of the covariance of the inducing rows, φ = L⁻¹ k_u(x) and whitened weights w ~ N(0, I), a
-row's latent value is f = φᵀw plus an independent residual of variance λ = k(x, x) − |φ|². Sites on η = φᵀw have the
+A row's latent value is f = φᵀw plus an independent residual of variance λ, see `pieces`. Sites on η = φᵀw have the
 precisions τ; Λ = I + Σ τ φ φᵀ is the posterior precision of w.
-
-Arrays of features are of shape (m, b), in Fortran order: a column for each row of the data.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import blas
 
 from pmordinal.engines.inducing.blocks import Block, Sums, add
-from pmordinal.engines.inducing.cavities import EXACT, Cavities, Tilt, find_cavities
-from pmordinal.gram import Kernel
-from pmordinal.likelihood import OrdinalLikelihood, Rows
+from pmordinal.engines.inducing.pieces import Piece, Shared, State, squares
 from pmordinal.likelihood.smoothing import Terms, Triple
-from pmordinal.links import Link
-
-ENTRIES = 2**19  # entries of the features of a piece: they stay in the processor's cache
-LEAST_RESIDUAL = 1e-12  # smallest λ, as a share of the prior variance
-
-
-@dataclass(frozen=True, eq=False)
-class Shared:
-    """What all rows share at given hyperparameters.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    values : sequence of ndarray
-        Of its parameters.
-    Z : ndarray, shape (m, d)
-        The inducing rows.
-    L : ndarray, shape (m, m)
-        Lower Cholesky factor of their covariance.
-    jitter : float
-        Share of its diagonal that was added to it.
-    thresholds, noise, link
-        Of the likelihood.
-    """
-
-    kernel: Kernel
-    values: Sequence[np.ndarray]
-    Z: np.ndarray
-    L: np.ndarray
-    jitter: float
-    thresholds: np.ndarray
-    noise: float | np.ndarray
-    link: Link
-
-    @property
-    def m(self) -> int:
-        """Number of inducing rows."""
-        return len(self.Z)
-
-    def likelihood(self, rows: Rows) -> OrdinalLikelihood:
-        """Return the likelihood of some rows."""
-        return OrdinalLikelihood(self.thresholds, self.noise, self.link, rows)
-
-    def pieces(self, block: Block) -> Iterator["Piece"]:
-        """Yield a block in pieces that stay in the processor's cache, with their features."""
-        for part in block.pieces(max(256, ENTRIES // self.m)):
-            yield Piece(self, part)
-
-
-@dataclass(frozen=True, eq=False)
-class State(Shared):
-    """What all rows share, with a Gaussian posterior of the weights.
-
-    Attributes
-    ----------
-    w : ndarray, shape (m,)
-        Mean of the weights.
-    C : ndarray, shape (m, m), optional
-        Lower Cholesky factor of Λ; a Newton pass does without.
-    exact : float
-        Relative error of the cavities.
-    """
-
-    w: np.ndarray
-    C: np.ndarray | None = None
-    exact: float = EXACT
-
-
-class Piece:
-    """A few rows with their features.
-
-    Parameters
-    ----------
-    shared : Shared
-    block : Block
-    """
-
-    def __init__(self, shared: Shared, block: Block):
-        self.block, self.shared = block, shared
-        self.likelihood = shared.likelihood(block.rows)
-        kernel, values = shared.kernel, shared.values
-        k, self.pull = kernel.matrix(values, shared.Z, block.X)
-        diagonal, self.pull_diagonal = kernel.diagonal(values, block.X)
-        self.phi = blas.dtrsm(1.0, shared.L, np.asfortranarray(k), lower=1)
-        self.prior = squares(self.phi)
-        residual = diagonal - self.prior
-        least = LEAST_RESIDUAL * diagonal
-        self.has_residual = residual > least
-        self.lam = np.where(self.has_residual, residual, least)
-
-    @property
-    def copies(self) -> np.ndarray | float:
-        """How many equal sites each row has."""
-        copies = self.likelihood.copies
-        return 1.0 if copies is None else copies
-
-    @property
-    def weights(self) -> np.ndarray | float:
-        """How many rows each row stands for."""
-        weights = self.likelihood.weights
-        return 1.0 if weights is None else weights
-
-    @property
-    def excess(self) -> np.ndarray:
-        """λ in units of the noise variance: how much of a row the inducing rows do not see."""
-        return self.lam / np.square(self.likelihood.noise_at())
-
-    def tilt_of(self, index: np.ndarray | None) -> Tilt:
-        """Return the averaged likelihood of some of the rows; of all for None."""
-        if index is None:
-            return self.likelihood.site_tilting(self.block.y)
-        return self.likelihood.of_rows(index).site_tilting(self.block.y[index])
-
-    def half(self, C: np.ndarray) -> np.ndarray:
-        """Return C⁻¹ φ, whose squares add up to the variances of η."""
-        return blas.dtrsm(1.0, C, self.phi, lower=1)
-
-    def cavities(self, state: State, v: np.ndarray) -> Cavities:
-        """Return the cavities of the rows, whose variances of η are `v`."""
-        m = state.w @ self.phi
-        return find_cavities(self.tilt_of, m, v, self.prior, self.lam, state.exact)
-
-    def weighted_square(self, weights: np.ndarray) -> np.ndarray:
-        """Return the lower triangle of Σ weight φ φᵀ, shape (m, m); weights may be negative."""
-        total = np.zeros((len(self.phi),) * 2, order="F")
-        for sign in (1.0, -1.0):
-            chosen = sign * weights > 0.0
-            if not chosen.any():
-                continue
-            phi = self.phi if chosen.all() else self.phi[:, chosen]
-            root = np.sqrt(sign * weights[chosen])
-            total = blas.dsyrk(sign, phi * root, beta=1.0, c=total, lower=1, overwrite_c=1)
-        return total
-
-
-def squares(A: np.ndarray) -> np.ndarray:
-    """Return the sum of squares of each column."""
-    return np.einsum("ij,ij->i", A.T, A.T)
 
 
 def newton_pass(block: Block, state: State) -> Sums:
@@ -189,9 +46,8 @@ def site_pass(block: Block, state: State) -> Sums:
     whole is stationary at the fixed point, as a function of w and Λ. ``error`` is that of the cavities.
     """
     total: Sums = {}
-    assert state.C is not None
     for piece in state.pieces(block):
-        v = squares(piece.half(state.C))
+        v = squares(piece.half(state))
         found = piece.cavities(state, v)
         terms, copies = found.terms, piece.copies
         m, ratio = state.w @ piece.phi, v / found.c
@@ -226,14 +82,17 @@ def carried_pass(block: Block, states: tuple[State, Shared]) -> Sums:
     """
     total: Sums = {}
     before, after = states
-    assert before.C is not None
-    size = max(256, ENTRIES // max(before.m, after.m))
-    for part in block.pieces(size):
-        old, new = Piece(before, part), Piece(after, part)
-        found = old.cavities(before, squares(old.half(before.C)))
-        terms = new.tilt_of(None)(found.mu, found.c + new.lam)
+    for new in after.pieces(block):
+        known = new.known_cavities
+        if known is None:
+            old = Piece(before, new.block)
+            found = old.cavities(before, squares(old.half(before)))
+            mu, c = found.mu, found.c
+        else:
+            mu, c = known
+        terms = new.tilt_of(None)(mu, c + new.lam)
         shrink = terms.shrink + new.lam * terms.curvature
-        add(total, _site_sums(new, terms, shrink, found.mu + found.c * terms.d1))
+        add(total, _site_sums(new, terms, shrink, mu + c * terms.d1))
     return total
 
 
@@ -241,9 +100,8 @@ def carried_mode_pass(block: Block, states: tuple[State, Shared]) -> Sums:
     """Return the same for the sites of a mode."""
     total: Sums = {}
     before, after = states
-    size = max(256, ENTRIES // max(before.m, after.m))
-    for part in block.pieces(size):
-        new, m = Piece(after, part), before.w @ Piece(before, part).phi
+    for new in after.pieces(block):
+        m = before.w @ Piece(before, new.block).phi
         terms = _at_mode(new, m)
         slope = terms.d1 + terms.curvature * m
         add(total, {"S": new.weighted_square(terms.curvature), "r": new.phi @ slope})
@@ -275,10 +133,9 @@ class Reacting(State):
 def pull_pass(block: Block, state: State) -> Sums:
     """Return the derivative of −½ log|Λ| by the mode, Σ ½ v L''' φ."""
     total: Sums = {}
-    assert state.C is not None
     for piece in state.pieces(block):
         terms = _at_mode(piece, state.w @ piece.phi)
-        v = squares(piece.half(state.C))
+        v = squares(piece.half(state))
         add(total, {"by_mode": piece.phi @ (0.5 * v * terms.d3)})
     return total
 
@@ -286,15 +143,14 @@ def pull_pass(block: Block, state: State) -> Sums:
 def gradient_pass(block: Block, state: State) -> Sums:
     """Return the gradient of the evidence of expectation propagation, with w and Λ held fixed."""
     total: Sums = {}
-    assert state.C is not None
     for piece in state.pieces(block):
-        half = piece.half(state.C)
+        half = piece.half(state)
         found = piece.cavities(state, squares(half))
         terms = found.terms.times(piece.likelihood.copies)
         tau = piece.copies * found.precision
         by_residual = 0.5 * piece.copies * (found.terms.d1**2 - found.terms.curvature)
         outer = [(state.w, terms.d1)]
-        add(total, _pulled(piece, state.C, half, tau, by_residual, outer))
+        add(total, _pulled(piece, state, half, tau, by_residual, outer))
         add(total, _likelihood_part(piece, terms.upper[0], terms.lower[0], terms.log_noise[0]))
     return total
 
@@ -302,9 +158,9 @@ def gradient_pass(block: Block, state: State) -> Sums:
 def laplace_gradient_pass(block: Block, state: Reacting) -> Sums:
     """Return the gradient of Laplace's evidence, the motion of the mode included."""
     total: Sums = {}
-    assert state.C is not None and state.pull is not None
+    assert state.pull is not None
     for piece in state.pieces(block):
-        half = piece.half(state.C)
+        half = piece.half(state)
         v, w = squares(half), piece.weights
         terms = _at_mode(piece, state.w @ piece.phi)
         along = state.pull @ piece.phi
@@ -315,7 +171,7 @@ def laplace_gradient_pass(block: Block, state: Reacting) -> Sums:
             (state.w, terms.d1 + 0.5 * v * terms.d3 - along * terms.curvature),
             (state.pull, terms.d1),
         ]
-        add(total, _pulled(piece, state.C, half, terms.curvature, by_residual, outer))
+        add(total, _pulled(piece, state, half, terms.curvature, by_residual, outer))
 
         def by(parts: Triple, along=along, v=v) -> np.ndarray:
             return parts[0] + along * parts[1] + 0.5 * v * parts[2]
@@ -337,7 +193,7 @@ def _likelihood_part(piece: Piece, upper, lower, log_noise) -> Sums:
 
 def _pulled(
     piece: Piece,
-    C: np.ndarray,
+    state: State,
     half: np.ndarray,
     tau: np.ndarray,
     by_residual: np.ndarray,
@@ -348,15 +204,17 @@ def _pulled(
     The derivative by φ of a row is −τ Λ⁻¹ φ − 2 a φ + Σ c u, with a that by λ and pairs (u, c) in `outer`.
     """
     a = np.where(piece.has_residual, by_residual, 0.0)
-    by_phi = blas.dtrsm(-1.0, C, half, lower=1, trans_a=1)
+    by_phi = blas.dtrmm(-1.0, state.inverse, half, lower=1, trans_a=1)
     by_phi *= tau
     by_phi -= piece.phi * (2.0 * a)
     along: Sums = {}
     for k, (u, c) in enumerate(outer):
         by_phi = blas.dger(1.0, u, c, a=by_phi, overwrite_a=1)
         along[f"outer_{k}"] = piece.phi @ c
-    by_k = blas.dtrsm(1.0, piece.shared.L, by_phi, lower=1, trans_a=1, overwrite_b=1)
-    through_k, through_diagonal = piece.pull(by_k), piece.pull_diagonal(a)
+    shared = piece.shared
+    each = zip(shared.carriers, shared.slices, piece.pulls, strict=True)
+    through_k = shared.to_parameters(c.through_features(by_phi[s], pull) for c, s, pull in each)
+    through_diagonal = piece.pull_diagonal(a)
     found = {
         f"parameter_{i}": np.asarray(p) + np.asarray(q)
         for i, (p, q) in enumerate(zip(through_k, through_diagonal, strict=True))
@@ -366,10 +224,9 @@ def _pulled(
 
 def marginal_pass(block: Block, state: State) -> np.ndarray:
     """Return the posterior of f at each row, see `Marginals`, shape (7, b)."""
-    assert state.C is not None
     parts = [np.empty((7, 0))]
     for piece in state.pieces(block):
-        found = piece.cavities(state, squares(piece.half(state.C)))
+        found = piece.cavities(state, squares(piece.half(state)))
         terms, V = found.terms, found.c + piece.lam
         p = piece.copies * terms.curvature / terms.shrink
         mean = found.mu + V * terms.d1
@@ -380,10 +237,9 @@ def marginal_pass(block: Block, state: State) -> np.ndarray:
 
 def laplace_marginal_pass(block: Block, state: State) -> np.ndarray:
     """Return the same for sites from the curvature at the mode."""
-    assert state.C is not None
     parts = [np.empty((7, 0))]
     for piece in state.pieces(block):
-        v, m, lam = squares(piece.half(state.C)), state.w @ piece.phi, piece.lam
+        v, m, lam = squares(piece.half(state)), state.w @ piece.phi, piece.lam
         terms = _at_mode(piece, m)
         share = 1.0 / np.maximum(piece.weights, 1.0)
         one, p = share * terms.d1, terms.curvature / terms.shrink

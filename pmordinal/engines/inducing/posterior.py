@@ -1,6 +1,7 @@
 """Posterior of the latent function given all labels, through the inducing rows."""
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -16,17 +17,15 @@ from pmordinal.engines.inducing.blocks import (
     each_block,
     over_blocks,
 )
+from pmordinal.engines.inducing.carriers import carriers_of, term_carriers
 from pmordinal.engines.inducing.iteration import factor
-from pmordinal.engines.inducing.passes import Reacting, Shared, State
+from pmordinal.engines.inducing.passes import Reacting
+from pmordinal.engines.inducing.pieces import Kept, Shared, State
 from pmordinal.gram import Gram
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.likelihood.smoothing import Terms
 from pmordinal.posterior import Gradient, LatentDraws, Posterior, Start
 
-# Where rows say almost the same, as they can when length-scales have grown since they were chosen: what is added to the
-# diagonal of their covariance, as a share of it.
-JITTER = 1e-10
-MOST_JITTER = 1e-4
 COARSE = 0.1  # residual variance over that of the noise, above which more inducing rows are advised
 
 
@@ -63,7 +62,9 @@ class InducingPosterior(Posterior):
     Attributes
     ----------
     basis : ndarray of int, shape (m,)
-        The inducing rows; `alpha` belongs to them.
+        The rows of the carriers; `alpha` belongs to them.
+    carrier : ndarray of int, shape (m,)
+        What each carries: see `carriers_of`. Those of zero are the inducing rows.
     spread : ndarray, shape (m, m)
         S, the posterior precision of the whitened weights minus one.
     sites : {"ep", "laplace"}
@@ -74,18 +75,22 @@ class InducingPosterior(Posterior):
     elsewhere : Elsewhere, optional
         All rows, where those of `gram` are a sample of them: the weights and the evidence are those of all rows, what
         concerns single rows is that of the sample. Not in files and pickles.
+    kept : Kept, optional
+        Cavities that the engine has found, to start from. Not in files and pickles.
     """
 
     basis: np.ndarray
+    carrier: np.ndarray = field(repr=False)
     spread: np.ndarray = field(repr=False)
     sites: str = "ep"
     of_rows: np.ndarray | None = field(default=None, repr=False)
     excess: float = np.nan
     elsewhere: Elsewhere | None = field(default=None, repr=False)
+    kept: Kept | None = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the rows of a cluster out of pickles, and what is computed again when needed."""
-        kept = {f.name for f in fields(self)} - {"elsewhere"}
+        kept = {f.name for f in fields(self)} - {"elsewhere", "kept"}
         return {name: value for name, value in self.__dict__.items() if name in kept}
 
     @classmethod
@@ -93,30 +98,42 @@ class InducingPosterior(Posterior):
         """Rebuild the posterior from these fields; means and precisions are computed again."""
         found = {k: v for k, v in found.items() if k not in ("mean", "precision")}
         sites = "laplace" if found.pop("at_mode") else "ep"
+        found.setdefault("carrier", np.zeros_like(support))  # files of fits without such terms
         return cls(basis=support, sites=sites, **found | {"excess": float(found["excess"])})
 
     @property
     def extra(self) -> dict[str, np.ndarray]:
         """Further arrays for `restore`."""
         at_mode = np.array(int(self.sites == "laplace"))
-        return {"spread": self.spread, "at_mode": at_mode, "excess": np.array(self.excess)}
+        found = {"spread": self.spread, "at_mode": at_mode, "excess": np.array(self.excess)}
+        return found | ({"carrier": self.carrier} if self.carrier.any() else {})
 
     @property
     def support(self) -> np.ndarray:
-        """The inducing rows in the order of choice, shape (m,)."""
+        """The inducing rows in the order of choice, then those of linear and group terms, shape (m,)."""
         return self.basis
 
     @property
+    def n_inducing(self) -> int:
+        """Number of inducing rows."""
+        return int(np.count_nonzero(self.carrier == 0))
+
+    @property
     def notes(self) -> dict[str, float]:
-        """The number of inducing rows, and what they leave of the prior variance in units of the noise's."""
-        return {"n_inducing": self.basis.size, "residual_over_noise": self.excess}
+        """The number of inducing rows, and what they leave of the prior variance in units of the noise's.
+
+        ``n_columns`` is that of the columns of linear and group terms, if there are some.
+        """
+        found = {"n_inducing": self.n_inducing, "residual_over_noise": self.excess}
+        columns = self.basis.size - self.n_inducing
+        return found | ({"n_columns": columns} if columns else {})
 
     @property
     def advice(self) -> str:
         """Name a larger number of inducing rows if these leave too much to the noise."""
         if not self.excess > COARSE:
             return ""
-        m = self.basis.size
+        m = self.n_inducing
         return (
             f"{m} inducing rows are few: what they leave of the latent function has {self.excess:.2g} times the "
             f"noise's variance, and should have less than {COARSE}. The noise may be underestimated; use "
@@ -128,20 +145,41 @@ class InducingPosterior(Posterior):
         """No row: the labels of all of them have been used."""
         return np.empty(0, dtype=np.intp)
 
-    @cached_property
+    @property
     def support_gram(self) -> Gram:
-        """Covariance of the inducing rows."""
-        return Gram(self.gram.kernel, self.gram.X[self.basis], self.gram.values)
+        """Raise: some rows of `support` stand for one term alone."""
+        raise TypeError("inducing rows have no one covariance: see support_matrix and cross")
+
+    @property
+    def support_matrix(self) -> np.ndarray:
+        """Covariance of what the weights stand for, shape (m, m); see `Posterior`."""
+        return self.shared.L @ self.shared.L.T
+
+    def cross(self, Xnew: np.ndarray, place: int | None = None) -> np.ndarray:
+        """Return the covariance of what the weights stand for with a term at new rows; see `Posterior`."""
+        shared = self.shared
+        if place is None:
+            parts = [c.kernel.matrix(c.values, c.Z, Xnew)[0] for c in shared.carriers]
+            return np.concatenate(parts)
+        kernel, values = self.term(place)
+        owner = term_carriers(self.gram, self.carrier)[place]
+        k = np.zeros((self.basis.size, len(Xnew)))
+        mine = self.carrier == owner
+        if mine.any():
+            k[mine] = kernel.matrix(values, self.gram.X[self.basis[mine]], Xnew)[0]
+        return k
 
     @cached_property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> Sequence[Block]:
         """The rows."""
+        if self.kept is not None:
+            return self.kept.blocks
         return blocks_of(self.gram.X, self.y, self.likelihood.rows)
 
     @cached_property
     def shared(self) -> Shared:
         """What the rows share."""
-        return share(self.gram, self.basis, self.likelihood)
+        return share(self.gram, self.basis, self.carrier, self.likelihood)
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -151,7 +189,8 @@ class InducingPosterior(Posterior):
     @cached_property
     def state(self) -> State:
         """What a pass needs."""
-        return State(**vars(self.shared), w=self.weights, C=factor(self.spread))
+        shared = self.shared.as_dict() | {"kept": self.kept}
+        return State(**shared, w=self.weights, C=factor(self.spread))
 
     @cached_property
     def marginals(self) -> Marginals:
@@ -184,7 +223,9 @@ class InducingPosterior(Posterior):
     @property
     def start(self) -> Start:
         """A warm start for the engine's next run."""
-        return Start(self.alpha, state=self.state)
+        cavities = None if self.kept is None else self.kept.cavities
+        known = None if cavities is None else (cavities[0], cavities[1])
+        return Start(self.alpha, known, replace(self.state, kept=None))
 
     @cached_property
     def leave_one_out(self) -> Terms:
@@ -232,7 +273,7 @@ class InducingPosterior(Posterior):
                 f[:, part] = eta + np.sqrt(lam) * e
                 log_prior -= 0.5 * (e * e).sum(1)
                 log_q -= 0.5 * (noise * noise).sum(1) + 0.5 * np.log(shrunk).sum()
-        return LatentDraws(f, log_prior, log_q)
+        return LatentDraws(f, log_prior, log_q, support=(self.shared.L @ weights).T)
 
     def evidence_gradient(self) -> Gradient:
         """Return the exact gradient of the evidence; the inducing rows are held fixed."""
@@ -242,7 +283,7 @@ class InducingPosterior(Posterior):
         if self.sites == "laplace":
             by_mode = over_blocks(passes.pull_pass, blocks, state)["by_mode"]
             pull = linalg.solve(state.C, by_mode)
-            reacting = Reacting(**vars(state), pull=pull)
+            reacting = Reacting(**state.as_dict(), pull=pull)
             found = over_blocks(passes.laplace_gradient_pass, blocks, reacting)
             outer = [w, pull]
         else:
@@ -252,45 +293,19 @@ class InducingPosterior(Posterior):
         by_L = -linalg.solve(state.C, of_rows) - 2.0 * linalg.fill_upper(found["A"])
         for k, u in enumerate(outer):
             by_L += np.outer(u, found[f"outer_{k}"])
-        through = self._by_factor(by_L)
+        each = zip(state.carriers, state.slices, strict=True)
+        through = state.to_parameters(c.through_factor(by_L[at, at]) for c, at in each)
         return Gradient(
             [found[f"parameter_{i}"] + g for i, g in enumerate(through)],
             found["thresholds"],
             found["log_noise"] if found["log_noise"].ndim else float(found["log_noise"]),
         )
 
-    def _by_factor(self, by_L: np.ndarray) -> list[np.ndarray]:
-        """Return derivatives by the kernel's parameters, given Σ dφ φᵀ."""
-        shared = self.shared
-        half = linalg.lapack.dtrtrs(shared.L, by_L + by_L.T, lower=1, trans=1)[0]
-        dK = linalg.lapack.dtrtrs(shared.L, half.T, lower=1, trans=1)[0]
-        dK = -0.25 * (dK + 0.5 * (dK.T - dK))
-        dK.flat[:: len(dK) + 1] *= 1.0 + shared.jitter
-        return shared.kernel.matrix(shared.values, shared.Z, shared.Z)[1](dK)
 
-
-def share(gram: Gram, basis: np.ndarray, likelihood: OrdinalLikelihood) -> Shared:
-    """Return what all rows share, given the inducing rows."""
-    Z = gram.X[basis]
-    # as between different rows: white noise belongs to the residuals
-    K = gram.kernel.matrix(gram.values, Z, Z)[0]
-    jitter = 0.0
-    while True:
-        L = np.array(K, order="F")
-        L.flat[:: len(L) + 1] *= 1.0 + jitter
-        L, info = linalg.lapack.dpotrf(L, lower=1, clean=1, overwrite_a=1)
-        is_sound = not info and (jitter or _least_pivot(L) > JITTER * K.diagonal().max())
-        if is_sound or jitter >= MOST_JITTER:
-            break
-        jitter = max(JITTER, 10.0 * jitter)
-    if info:
-        raise np.linalg.LinAlgError(
-            "the covariance of the inducing rows is not positive definite, even with a jitter of "
-            f"{jitter:.0e}: check the covariance"
-        )
+def share(
+    gram: Gram, basis: np.ndarray, carrier: np.ndarray, likelihood: OrdinalLikelihood
+) -> Shared:
+    """Return what all rows share, given the rows of the carriers."""
     b, s = likelihood.thresholds, likelihood.noise
-    return Shared(gram.kernel, gram.values, Z, L, jitter, b, s, likelihood.link)
-
-
-def _least_pivot(L: np.ndarray) -> float:
-    return float(L.diagonal().min() ** 2)
+    carriers = carriers_of(gram, basis, carrier)
+    return Shared(gram.kernel, gram.values, carriers, b, s, likelihood.link)
