@@ -38,6 +38,7 @@ def recommended(design: Design, link: Link) -> Sum:
         }.items()
     }
     start = {name: unit for name in sizes}
+    start["rough_amplitude"] = 0.3 * unit  # else it may take what the smooth term should, and stay
     common = pm.LogNormal("common_lengthscale", centre, 1.0)
     start["common_lengthscale"] = np.sqrt(d)
     groups = columns_of(design.features)

@@ -179,6 +179,20 @@ def test_a_smooth_beside_a_factor_turns_where_the_truth_does(seed):
     assert mean[inside][turns[0]] < mean[inside][turns[1]]
 
 
+@pytest.mark.parametrize("seed", first_fast([2, 0, 1, 3, 4]))
+def test_the_default_finds_a_sine_beside_a_factor(seed):
+    """One length-scale for all columns misses it; the rough term may add small bends, but turns nothing."""
+    data = survey(seed)
+    fit = pmo.fit(pmo.gp_model(data[["f", "age"]], data["y"]), progressbar=False)
+    curve = fit.effects("age", "latent", n_grid=121)
+    age, mean = curve["age"].to_numpy(), curve["mean"].to_numpy()
+    assert np.corrcoef(mean, np.sin(age / 8))[0, 1] > 0.95
+    low, high = (age > 28) & (age < 50), (age > 50) & (age < 72)
+    assert age[low][mean[low].argmin()] == pytest.approx(8 * np.pi * 1.5, abs=4.0)
+    assert age[high][mean[high].argmax()] == pytest.approx(8 * np.pi * 2.5, abs=4.0)
+    assert fit.relevance().index[0] == "age"
+
+
 @pytest.fixture(scope="module")
 def formula_fit():
     formula = "y ~ f + np.log(income) + C(k) + gp(age) + (1 | judge)"
