@@ -1,6 +1,6 @@
 """Time, memory and accuracy of the engine with inducing rows, as rows and inducing rows grow.
 
-Usage: python benchmarks/scale.py [--rows 1000 10000 100000] [--inducing 100 200] [--ep 2000] [--passes]
+Usage: python benchmarks/scale.py [--rows 1000 10000 100000] [--inducing 100 200] [--ep 2000] [--passes] [--csv FILE]
 
 Labels are drawn from a smooth function of four attributes with known noise, so that the mean negative log probability
 (NLP) of new labels can be compared with that of the truth, and with full expectation propagation where that runs. CPU
@@ -110,6 +110,7 @@ def main():
     parser.add_argument("--sites", default="ep", choices=["ep", "laplace"])
     parser.add_argument("--ep", type=int, default=2000, help="largest n for full EP")
     parser.add_argument("--passes", action="store_true", help="time single passes only")
+    parser.add_argument("--csv", help="write rows, engine, m, seconds and scores to this file")
     options = parser.parse_args()
     pd.set_option("display.width", 200, "display.max_columns", 20, "display.max_colwidth", 120)
     if options.passes:
@@ -125,6 +126,9 @@ def main():
             found.append(one_fit(n, engine, test))
             print(found[-1], flush=True)
     table = pd.DataFrame(found)
+    if options.csv:
+        columns = ["rows", "engine", "m", "cpu_s", "nlp", "evidence", "peak_gib"]
+        table[columns].to_csv(options.csv, index=False)
     print(table.drop(columns="stages").to_string(index=False))
     many = table[(table.engine == "inducing") & (table.rows >= 10_000)]
     for m, of_m in many.groupby("m"):

@@ -163,7 +163,9 @@ def test_posterior_is_consistent(engine_name, link, rng):
         B = np.eye(len(K)) + np.sqrt(W)[:, None] * K * np.sqrt(W)
         L = np.tril(post.factor)
         np.testing.assert_allclose(L @ L.T, B, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(post.mean, K[:, post.support] @ post.alpha, rtol=1e-8, atol=1e-8)
+    # what the weights of inducing rows stand for is not always f there
+    k = post.cross(post.gram.X).T if engine_name == "inducing" else K[:, post.support]
+    np.testing.assert_allclose(post.mean, k @ post.alpha, rtol=1e-8, atol=1e-8)
     A = K - K @ np.linalg.solve(K + np.diag(1 / W), K)
     np.testing.assert_allclose(post.variance, np.diag(A), rtol=1e-7)
     mean, var = post.cavity

@@ -16,7 +16,7 @@ import numpy as np
 from pmordinal.likelihood.smoothing import Terms
 
 STEPS = 60  # largest number of Newton steps
-EXACT = 1e-12  # relative error at which a row is done
+EXACT = 1e-12  # relative error at which a row is done: what it started from must not matter
 NARROWER, WIDER = 0.2, 5.0  # largest changes of a precision in one step
 FAR = 1.0  # error of a start above which a row begins anew
 

@@ -95,9 +95,9 @@ class Iteration:
             shared = replace(shared, kept=self.kept)
         self.blocks, self.shared, self.tol, self.max_passes = blocks, shared, tol, max_passes
 
-    def _run(self, function, w, C=None, exact: float = 1e-12) -> dict[str, np.ndarray]:
+    def _run(self, function, w, C=None) -> dict[str, np.ndarray]:
         self.passes += 1
-        state = State(**self.shared.as_dict(), w=w, C=C, exact=exact)
+        state = State(**self.shared.as_dict(), w=w, C=C)
         with np.errstate(
             all="ignore"
         ):  # far from the solution; what is not finite is seen by the caller
@@ -156,12 +156,10 @@ class Iteration:
     def sites(self, w: np.ndarray, S: np.ndarray) -> Solution | None:
         """Return the fixed point of expectation propagation from this state; None if it leads nowhere."""
         C = factor(S)
-        loosest = max(1e-9, 0.01 * self.tol / np.sqrt(self.n))
         history, metric = Anderson(), C
         damping, best, previous, stalled, message = 1.0, np.inf, np.inf, 0, ""
         while True:
-            exact = np.clip(0.01 * previous / np.sqrt(self.n), 1e-12, loosest)
-            found = self._run(site_pass, w, C, exact)
+            found = self._run(site_pass, w, C)
             new = _full(found["S"])
             if not (np.isfinite(new).all() and np.isfinite(found["r"]).all()):
                 return None
