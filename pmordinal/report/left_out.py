@@ -51,9 +51,10 @@ def left_out_section(fit: OrdinalFit, score, target: str) -> Section:
         },
         index=pd.Index(fit.index[worst], name="row"),
     ).set_axis([target, "its probability", "predicted", "with probability"], axis=1)
+    held = "at the fitted hyperparameters" if fit.integral is None else "hyperparameters integrated"
     parts = (
         text(
-            "Each label is predicted from all others, at the fitted hyperparameters. Beside each score is that of a "
+            f"Each label is predicted from all others, {held}. Beside each score is that of a "
             "forecast that knows no attribute: the shares of the classes. Kappa is better when it is larger, all "
             f"other scores when they are smaller. The log score of all rows is {score.elpd:,.1f} ± {score.se:.1f}, the "
             f"effective number of parameters {score.p:.1f}."
