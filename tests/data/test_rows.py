@@ -9,6 +9,7 @@ import xarray as xr
 
 import pmordinal as pmo
 from pmordinal.data.rows import storable
+from tests.repeated import first_fast
 
 N = 12
 Y = np.arange(N) // 4
@@ -39,7 +40,7 @@ INDEXES = {
 }
 
 
-@pytest.mark.parametrize("kind", INDEXES)
+@pytest.mark.parametrize("kind", first_fast(INDEXES, 10))
 def test_any_index(kind, tmp_path):
     index, first = INDEXES[kind]
     X = pd.DataFrame({"a": np.linspace(-1, 1, N)}, index=index)

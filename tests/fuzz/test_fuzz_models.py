@@ -48,7 +48,7 @@ def test_models_from_any_data(data, kind):
 
 
 @examples(
-    30, 600, data(), st.sampled_from(["laplace", "ep", "plsor"]), st.sampled_from(list(pmo.LINKS))
+    20, 600, data(), st.sampled_from(["laplace", "ep", "plsor"]), st.sampled_from(list(pmo.LINKS))
 )
 def test_fits_of_any_data(data, engine, link):
     X, y, categories = data
