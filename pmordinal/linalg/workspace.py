@@ -2,7 +2,7 @@
 
 The operating system provides new memory page by page: for a few matrices of order 1000 that takes as long as
 factorising one of them. An optimiser or sampler keeps only a few numbers of each evaluation, so the next evaluation
-can use the same matrices again.
+can use the same matrices again. Very large ones are not kept: memory is scarce there, and time goes elsewhere.
 """
 
 from contextvars import ContextVar, Token
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 MOST = 8  # largest number of matrices kept of each size
-LEAST_ENTRIES = 2**14  # smaller matrices are not kept
+LEAST_ENTRIES, MOST_ENTRIES = 2**14, 2**22  # smaller and larger matrices are not kept
 
 
 class Workspace:
@@ -67,5 +67,6 @@ _CURRENT: ContextVar[Workspace | None] = ContextVar("workspace", default=None)
 
 def empty(shape: tuple[int, int], dtype: DTypeLike = np.float64) -> np.ndarray:
     """Return an uninitialised Fortran-ordered matrix, from the current workspace if there is one."""
-    workspace = _CURRENT.get() if shape[0] * shape[1] >= LEAST_ENTRIES else None
+    is_kept = LEAST_ENTRIES <= shape[0] * shape[1] <= MOST_ENTRIES
+    workspace = _CURRENT.get() if is_kept else None
     return np.empty(shape, dtype, order="F") if workspace is None else workspace.next(shape, dtype)
