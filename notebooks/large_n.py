@@ -7,6 +7,7 @@
 
 # %%
 import time
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -62,7 +63,10 @@ for n in (100, 300, 900):
 for size in (20, 60):
     began = time.process_time()
     model = pmo.gp_model(X, y, ard=True, engine=pmo.Inducing(n_inducing=size))
-    fit = pmo.fit(model, progressbar=False)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        fit = pmo.fit(model, progressbar=False)
+    print(*(one.message for one in said))
     report(f"20000 rows through {size}", fit.predict(Xtest), time.process_time() - began)
     print(fit.status.stages, fit.status.notes)
 fit
