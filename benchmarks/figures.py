@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pymc as pm
+from modl import block_pair
 from scipy.stats import norm
 
 import pmordinal as pmo
@@ -140,15 +141,6 @@ def truth(n, n_test, sets, training):
 
         found.append(nlrpd_of_cdf(log_probability, y_train, y).mean())
     yield [float(np.mean(found)), float(np.std(found, ddof=1))]
-
-
-def block_pair(n, noise, rng):
-    """Draw two diagonal blocks with a share of uniform noise."""
-    x = rng.random(n)
-    y = 0.5 * rng.random(n) + 0.5 * (x > 0.5)
-    k = rng.random(n) < noise
-    x[k], y[k] = rng.random(k.sum()), rng.random(k.sum())
-    return x, y
 
 
 def blocks(n, noise, sets):

@@ -6,6 +6,7 @@ hyperparameters, their priors and transforms: about a hundred operations on a fe
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -106,12 +107,15 @@ class Density:
         run = _function(self.model.value_vars, outputs, mode)
         return lambda x: run(*self._split(x))
 
+    @cached_property
+    def _places(self) -> tuple:
+        """Where each variable is in the vector, with its shape and type."""
+        return self.ravel(self.initial).point_map_info
+
     def _split(self, x: np.ndarray) -> list[np.ndarray]:
-        how = self.ravel(self.initial).point_map_info
-        with np.errstate(
-            all="ignore"
-        ):  # floatX may be single: what overflows is seen in the results
-            point = DictToArrayBijection.rmap(RaveledVars(x, how))
+        # floatX may be single: what overflows is seen in the results
+        with np.errstate(all="ignore"):
+            point = DictToArrayBijection.rmap(RaveledVars(x, self._places))
         return [point[v.name] for v in self.model.value_vars]
 
     def unconstrained(self, rv, value: np.ndarray, point: Mapping[str, np.ndarray]) -> np.ndarray:
