@@ -109,14 +109,7 @@ def summarise(fit: "OrdinalFit", ci_prob: float | None, intervals: bool) -> FitS
     known = counted(fit)
     counts = zip(fit.labels.class_names, known.counts, strict=True)
     unlabeled = f", {known.unlabeled} more without a label" if known.unlabeled else ""
-    correction = fit.status.log_evidence_correction
-    missed = (
-        ""
-        if correction is None
-        else f" (the engine's estimate of its error: {abs(correction):.2f})"
-    )
-    if (error := fit.posterior.log_evidence_error) is not None:
-        missed = f" ± {error:.2f}"
+    missed = evidence_error(fit)
     columns = [column.name for column in fit.features.given]
     data = {
         "rows": f"{known.rows:,}{unlabeled}",

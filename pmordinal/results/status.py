@@ -17,7 +17,8 @@ class FitStatus:
     objectives : tuple of float
         The optimum that each start reached.
     log_evidence_correction : float, optional
-        The engine's estimate of the true log evidence minus its own, in nats.
+        The engine's estimate of the true log evidence minus its own, in nats. None if it has none, as with inducing
+        rows for more than 5000 rows.
     interrupted : bool
         Whether Ctrl-C ended it; the best result until then is kept.
     seed : int, optional

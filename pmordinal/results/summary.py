@@ -23,15 +23,11 @@ def text_of(fit: "OrdinalFit") -> str:
     k = fit.posterior.y.size
     of_sample = f" (of a sample of {k} rows)" if k < known.rows else ""
     state = "" if fit.status.converged else " (not converged)"
-    correction = fit.status.log_evidence_correction
-    missed = "" if correction is None else f" (estimated error {_small(-correction)})"
-    if (error := fit.posterior.log_evidence_error) is not None:
-        missed = f" ± {error:.3f} (Monte-Carlo standard error)"
     lines = [
         f"OrdinalFit: {fit.engine}, {fit.posterior.likelihood.link.name} link, "
         f"{known.rows} rows{unlabeled}, {len(fit.features.names)} features",
         f"  classes      {counts}",
-        f"  log evidence {fit.log_evidence:.3f}{missed}",
+        f"  log evidence {fit.log_evidence:.3f}{evidence_error(fit)}",
         f"  loo          {fit.posterior.loo:.3f}{of_sample}",
     ]
     if fit.engine == "inducing":
@@ -60,6 +56,20 @@ def text_of(fit: "OrdinalFit") -> str:
         f"{fit.status.seconds:.2f} s{state}"
     )
     return "\n".join(lines)
+
+
+def evidence_error(fit: "OrdinalFit") -> str:
+    """Return what is known about the error of the log evidence, to be shown behind it."""
+    if (error := fit.posterior.log_evidence_error) is not None:
+        return f" ± {error:.3f} (Monte-Carlo standard error)"
+    if (correction := fit.status.log_evidence_correction) is not None:
+        return f" (estimated error {_small(-correction)})"
+    if fit.engine == "inducing":
+        from pmordinal.engines.inducing.correction import MOST_PAIRED  # here: as in text_of
+
+        if counted(fit).rows > MOST_PAIRED:
+            return f" (its error is not estimated beyond {MOST_PAIRED} rows)"
+    return ""
 
 
 def further(point: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -117,10 +127,6 @@ def counted(fit: "OrdinalFit") -> Whole:
 def outcome(fit: "OrdinalFit") -> dict[str, str]:
     """Return number of rows, evidence, leave-one-out score and status of a fit, as readable text."""
     scores = fit.posterior.leave_one_out.value
-    correction = fit.status.log_evidence_correction
-    missed = "" if correction is None else f" (estimated error {_small(-correction)})"
-    if (error := fit.posterior.log_evidence_error) is not None:
-        missed = f" ± {error:.3f} (Monte-Carlo standard error)"
     weights = fit.by_row.weights
     w = np.ones(scores.size) if weights is None else weights
     se = np.sqrt(w @ (scores - w @ scores / w.sum()) ** 2)
@@ -130,7 +136,7 @@ def outcome(fit: "OrdinalFit") -> dict[str, str]:
     of_sample = f" (of a sample of {scores.size} rows)" if scores.size < known.rows else ""
     return {
         "rows": f"{known.rows} labelled{weighed}{unlabeled}",
-        "log evidence": f"{fit.log_evidence:.2f}{missed}",
+        "log evidence": f"{fit.log_evidence:.2f}{evidence_error(fit)}",
         "leave-one-out log score": f"{fit.posterior.loo:.2f} ± {se:.2f}{of_sample}",
         "fit": f"{fit.status.evaluations} evaluations of {fit.objective}, {fit.status.seconds:.2f} s",
         "status": status(fit),

@@ -7,7 +7,7 @@ import pytest
 
 import pmordinal as pmo
 from pmordinal.engines import EP, Inducing, Laplace
-from pmordinal.engines.inducing import blocks
+from pmordinal.engines.inducing import blocks, correction
 from pmordinal.engines.inducing.basis import choose
 from pmordinal.engines.inducing.cavities import find_cavities
 from pmordinal.engines.objectives import OBJECTIVES
@@ -67,6 +67,7 @@ def test_all_rows_as_inducing_rows_are_the_full_engine(sites, noise, white):
     q = FULL[sites](gram, y, likelihood)
     assert p.status.message == "converged"
     assert_same(p, q, 1e-6)
+    assert p.log_evidence_correction == pytest.approx(q.log_evidence_correction, abs=1e-6)
     new = np.random.default_rng(1).normal(size=(7, 2))
     np.testing.assert_allclose(p.latent(new), q.latent(new), atol=1e-6)
     pairs = zip(p.evidence_gradient().parameters, q.evidence_gradient().parameters, strict=True)
@@ -85,10 +86,29 @@ def test_few_inducing_rows_are_full_ep_on_their_covariance(link):
     K = dense(fitc(gram, p.support))
     q = EP(tol=1e-11)(K, y, likelihood)
     assert_same(p, q, 1e-7)
+    assert p.log_evidence_correction == pytest.approx(q.log_evidence_correction, abs=1e-7)
     # Laplace's approximation is for the weights alone, residuals are averaged out exactly
     laplace, full = Inducing(6, sites="laplace")(gram, y, likelihood), Laplace()(K, y, likelihood)
     missed = abs(laplace.log_evidence - q.log_evidence)
     assert missed < 0.5 * abs(full.log_evidence - q.log_evidence)
+
+
+@each_sites
+def test_estimated_error_of_the_evidence_is_a_sum_over_pairs(sites, monkeypatch):
+    X, y, thresholds = table(40)
+    gram = gram_at(pm.gp.cov.ExpQuad(2, ls=0.5), X)
+    likelihood = OrdinalLikelihood(thresholds, 0.5)
+    p = Inducing(12, sites=sites)(gram, y, likelihood)
+    K = dense(fitc(gram, p.support))
+    exact = pmo.Exact(draws=4000, seed=0)(K, y, likelihood)
+    left = abs(exact.log_evidence - p.log_evidence - p.log_evidence_correction)
+    assert left < 0.5 * abs(exact.log_evidence - p.log_evidence)
+    # in parts it is the same, and beyond a number of rows there is none
+    monkeypatch.setattr(correction, "PAIRED", 7)
+    again = Inducing(12, sites=sites)(gram, y, likelihood)
+    assert again.log_evidence_correction == pytest.approx(p.log_evidence_correction, abs=1e-10)
+    monkeypatch.setattr("pmordinal.engines.inducing.posterior.MOST_PAIRED", 39)
+    assert Inducing(12, sites=sites)(gram, y, likelihood).log_evidence_correction is None
 
 
 @each_sites

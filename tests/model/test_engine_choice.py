@@ -48,3 +48,14 @@ def test_the_fit_says_why(table, monkeypatch):
     )
     assert "rows stand for all; 40 are too many for 'ep'" in str(fit)
     assert COMFORTABLE > 1000
+    assert "estimated error" in str(fit)
+
+
+def test_the_fit_says_where_the_error_of_the_evidence_is_not_estimated(table, monkeypatch):
+    for module in ("correction", "posterior"):
+        monkeypatch.setattr(f"pmordinal.engines.inducing.{module}.MOST_PAIRED", 39)
+    model = pmo.gp_model(table[["x"]], table["grade"], "expquad", engine="inducing")
+    fit = pmo.fit(model, progressbar=False)
+    assert fit.status.log_evidence_correction is None
+    assert "its error is not estimated beyond 39 rows" in str(fit)
+    assert "its error is not estimated beyond 39 rows" in fit.summary()._repr_html_()

@@ -19,7 +19,7 @@ def newton_pass(block: Block, state: State) -> Sums:
     """Return the log likelihood at w, its slope and its curvature, residuals being averaged out."""
     total: Sums = {}
     for piece in state.pieces(block):
-        terms = _at_mode(piece, state.w @ piece.phi)
+        terms = at_mode(piece, state.w @ piece.phi)
         add(
             total,
             {
@@ -32,7 +32,7 @@ def newton_pass(block: Block, state: State) -> Sums:
     return total
 
 
-def _at_mode(piece: Piece, m: np.ndarray) -> Terms:
+def at_mode(piece: Piece, m: np.ndarray) -> Terms:
     """Return the likelihood at the mode, times the weights."""
     with np.errstate(over="ignore"):  # a step too far: the next one is nearer
         terms = piece.likelihood.tilting(piece.block.y)(m, piece.lam)
@@ -102,7 +102,7 @@ def carried_mode_pass(block: Block, states: tuple[State, Shared]) -> Sums:
     before, after = states
     for new in after.pieces(block):
         m = before.w @ Piece(before, new.block).phi
-        terms = _at_mode(new, m)
+        terms = at_mode(new, m)
         slope = terms.d1 + terms.curvature * m
         add(total, {"S": new.weighted_square(terms.curvature), "r": new.phi @ slope})
     return total
@@ -134,7 +134,7 @@ def pull_pass(block: Block, state: State) -> Sums:
     """Return the derivative of −½ log|Λ| by the mode, Σ ½ v L''' φ."""
     total: Sums = {}
     for piece in state.pieces(block):
-        terms = _at_mode(piece, state.w @ piece.phi)
+        terms = at_mode(piece, state.w @ piece.phi)
         v = squares(piece.half(state))
         add(total, {"by_mode": piece.phi @ (0.5 * v * terms.d3)})
     return total
@@ -162,7 +162,7 @@ def laplace_gradient_pass(block: Block, state: Reacting) -> Sums:
     for piece in state.pieces(block):
         half = piece.half(state)
         v, w = squares(half), piece.weights
-        terms = _at_mode(piece, state.w @ piece.phi)
+        terms = at_mode(piece, state.w @ piece.phi)
         along = state.pull @ piece.phi
         a, nu, L3, L4 = (t / w for t in (terms.d1, terms.curvature, terms.d3, terms.d4))
         by_residual = 0.5 * (a * a - nu) + 0.5 * v * (0.5 * L4 + nu * nu + a * L3)
@@ -240,7 +240,7 @@ def laplace_marginal_pass(block: Block, state: State) -> np.ndarray:
     parts = [np.empty((7, 0))]
     for piece in state.pieces(block):
         v, m, lam = squares(piece.half(state)), state.w @ piece.phi, piece.lam
-        terms = _at_mode(piece, m)
+        terms = at_mode(piece, m)
         share = 1.0 / np.maximum(piece.weights, 1.0)
         one, p = share * terms.d1, terms.curvature / terms.shrink
         c = v / (1.0 - share * terms.curvature * v)

@@ -18,6 +18,7 @@ from pmordinal.engines.inducing.blocks import (
     over_blocks,
 )
 from pmordinal.engines.inducing.carriers import carriers_of, term_carriers
+from pmordinal.engines.inducing.correction import MOST_PAIRED, ep_correction, laplace_correction
 from pmordinal.engines.inducing.iteration import factor
 from pmordinal.engines.inducing.passes import Reacting
 from pmordinal.engines.inducing.pieces import Kept, Shared, State
@@ -246,6 +247,17 @@ class InducingPosterior(Posterior):
     def explain(self, k: np.ndarray) -> np.ndarray:
         """Return R L⁻¹ k, Rᵀ R = I − Λ⁻¹; see `Posterior`."""
         return self._explaining @ linalg.half_solve(self.shared.L, k)
+
+    @cached_property
+    def log_evidence_correction(self) -> float | None:
+        """Second-order estimate of log Z − `log_evidence`, Z being that of the inducing rows' covariance.
+
+        It is a sum over all pairs of rows: None beyond 5000 of them, and for rows on a cluster.
+        """
+        if self.elsewhere is not None or self.y.size > MOST_PAIRED:
+            return None
+        correction = laplace_correction if self.sites == "laplace" else ep_correction
+        return correction(self.blocks, self.state)
 
     def draw(self, draws: int, rng: np.random.Generator) -> LatentDraws:
         """Return draws of f: the weights jointly, then each row's residual.
