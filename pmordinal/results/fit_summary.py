@@ -11,7 +11,14 @@ from pmordinal.data.levels import show
 from pmordinal.data.ranked_probability_score import ranked_probability_score
 from pmordinal.results.curvature import gaussian_at
 from pmordinal.results.integral import described, interval_tails
-from pmordinal.results.summary import counted, further, parameters, status, text_of
+from pmordinal.results.summary import (
+    counted,
+    evidence_error,
+    further,
+    parameters,
+    status,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
