@@ -98,6 +98,16 @@ def test_arviz_reads_the_tree(fitted):
     assert (tree["sample_stats"]["acceptance"] > 0).all()
 
 
+def test_loo_where_every_draw_is_the_same_grid():
+    """ArviZ cannot fit a tail to draws that are equal; the score is then that of the one grid."""
+    x, y = np.repeat(["a", "b"], 60), np.repeat([0, 1], 60)
+    tree = sample_grids(x, y, draws=200, chains=2, progressbar=False)
+    assert (tree["posterior"]["I"] == 2).all() and (tree["posterior"]["J"] == 2).all()
+    loo = az.loo(tree, pointwise=True)
+    assert loo.elpd == pytest.approx(120 * np.log(60 * 120 / (61 * 60)), abs=1e-6)
+    assert (loo.pareto_k < 0.7).all()
+
+
 def test_plots_of_arviz_run(fitted):
     plt = pytest.importorskip("matplotlib.pyplot")
     with warnings.catch_warnings():

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 MAX_LABELS = 5000  # of a categorical predictor: the table of pairs takes 200 MB for each chain
+TIE = 1e-9  # nats: far below what is shown, far above rounding
 
 
 class Chain:
@@ -230,6 +231,17 @@ def _share_of_common_groups(part: np.ndarray) -> np.ndarray:
     return same / draws
 
 
+def _without_ties(log_score: np.ndarray) -> np.ndarray:
+    """Return log scores whose lowest value is not shared by several draws of a row.
+
+    ``az.loo`` fits a Pareto tail to the draws with the lowest scores, and stops where these are equal, as they
+    are if most draws are one grid. Equal ones are lowered by up to `TIE` nats, in no order.
+    """
+    lowest = log_score == log_score.min(axis=(0, 1))
+    step = np.random.default_rng(0).random(log_score.shape[:2])[..., None]
+    return np.where(lowest, log_score - TIE * step, log_score)
+
+
 def _to_tree(
     cells: Cells, column: EncodedColumn, target: EncodedColumn, found: list[dict[str, np.ndarray]],
     pointwise: bool,
@@ -244,7 +256,7 @@ def _to_tree(
         "observed_data": {"y": y},
     }
     if pointwise:
-        groups["log_likelihood"] = {"y": stack["log_score"]}
+        groups["log_likelihood"] = {"y": _without_ties(stack["log_score"])}
     tree = az.from_dict(groups, dims={"y": ["row"]}, coords={"row": np.arange(cells.n)})
     x_values = column.values.astype(str) if column.categorical else column.values
     tree["sample_stats"] = xr.DataTree(
