@@ -22,6 +22,12 @@ DROP = 1.0  # nats that the density falls by where the stretch is measured
 NARROWEST, WIDEST = 0.2, 5.0  # stretches
 PSEUDO = 2.0  # for each hyperparameter, draws that a fitted covariance is shrunk by
 TRIES = 4  # evaluations for a stretch, at most
+TAIL = 3.0  # standard deviations of a hyperparameter at which its tails are looked at
+REACH = (
+    1.5  # of an interpolated density, in units of √p: far from all points the split normal remains
+)
+MOST_BEYOND = 6.0  # nats: more is no shape to interpolate, but the end of the density
+NUGGET = 1e-6  # of the interpolation, relative to its variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,3 +208,40 @@ def fitted_to(x: np.ndarray, weights: np.ndarray, before: SplitNormal) -> SplitN
     factor = np.linalg.cholesky(covariance)
     log_det = float(np.log(np.diagonal(factor)).sum())
     return SplitNormal(Gaussian(mean, factor, log_det, 0), np.ones(p), np.ones(p))
+
+
+def tail_points(gaussian: Gaussian) -> np.ndarray:
+    """Return two points in the tails of each hyperparameter, the others where the Gaussian then expects them."""
+    covariance = gaussian.root @ gaussian.root.T
+    steps = TAIL * covariance / np.sqrt(np.diagonal(covariance))
+    return gaussian.mode + np.concatenate([-steps.T, steps.T])
+
+
+def interpolated(
+    q: SplitNormal, x: np.ndarray, log_density: np.ndarray, z: np.ndarray
+) -> np.ndarray:
+    """Return the log density at coordinates z, up to a constant, from its values at some points.
+
+    What it has above the split normal is interpolated by a Gaussian process, which goes back to zero away from the
+    points.
+
+    Parameters
+    ----------
+    q : SplitNormal
+    x : ndarray, shape (K, p)
+        Points where the density is known, the mode first.
+    log_density : ndarray, shape (K,)
+    z : ndarray, shape (S, p)
+    """
+    known = q.coordinates(x)
+    beyond = log_density - log_density[0] + 0.5 * (known * known).sum(1)
+    beyond = np.clip(beyond, -MOST_BEYOND, MOST_BEYOND)
+    reach = REACH * np.sqrt(z.shape[1])
+
+    def covariance(a: np.ndarray) -> np.ndarray:
+        squares = (a * a).sum(1)[:, None] + (known * known).sum(1) - 2.0 * a @ known.T
+        return np.exp(-0.5 * squares / reach**2)
+
+    K = covariance(known)
+    K[np.diag_indices_from(K)] += NUGGET
+    return covariance(z) @ np.linalg.solve(K, beyond) - 0.5 * (z * z).sum(1)

@@ -347,7 +347,7 @@ class OrdinalFit(Shown):
         return to_datatree(self, draws, hyper, one_seed(seed, random_seed))
 
     def integrate(
-        self, method: str = "psis", *, draws: int = 256, seed=None, random_seed=None
+        self, method: str = "psis", *, draws: int | None = None, seed=None, random_seed=None
     ) -> "OrdinalFit":
         """Return the fit with its hyperparameters integrated out, in place of their point estimate.
 
@@ -359,8 +359,8 @@ class OrdinalFit(Shown):
         method : {"psis", "ccd"}
             ``"psis"``: draws around the optimum, weighted by Pareto-smoothed importance sampling.
             ``"ccd"``: a central composite design, with fewer runs of the engine.
-        draws : int
-            Of ``"psis"``; 256, 512 and the like are spread most evenly.
+        draws : int, optional
+            Of ``"psis"``: 256 for up to four hyperparameters, else 512. Powers of two are spread most evenly.
         seed, random_seed : int or Generator, optional
             Of ``"psis"``.
         """

@@ -23,9 +23,11 @@ from pmordinal.results.design import (
     SplitNormal,
     composite_design,
     fitted_to,
+    interpolated,
     log_student,
     split_normal,
     student_draws,
+    tail_points,
 )
 from pmordinal.results.integral import Account, Integral, Member, integrated
 from pmordinal.results.term_draws import Effects
@@ -39,16 +41,19 @@ FEWEST = 64  # draws of which a Pareto k can be estimated
 HIGHER = 0.1  # nats above the optimum that are not for the optimiser's tolerance
 NEAR = 3.0  # nats below the best, in which another optimum counts
 ALONE = 0.5  # weight of one design point, above which the integral rests on it
-MARGINAL = 512  # draws for the hyperparameters' own distribution, for a design
+MARGINAL = 1024  # draws for the hyperparameters' own distribution, for a design
+FEW_HYPERPARAMETERS, DRAWS = 4, (256, 512)  # up to so many, and of more
 
 
-def integrate(fit: "OrdinalFit", method: str = "psis", *, draws: int = 256, seed=None):
+def integrate(fit: "OrdinalFit", method: str = "psis", *, draws=None, seed=None):
     """Return a fit with its hyperparameters integrated out; see `OrdinalFit.integrate`."""
     began = time.perf_counter()
     checks.one_of("method", method, METHODS)
-    draws = checks.integer("draws", draws, minimum=FEWEST)
     rng = checks.generator("seed", seed)
     surface, x = _surface(fit)
+    if draws is None:
+        draws = DRAWS[x.size > FEW_HYPERPARAMETERS]
+    draws = checks.integer("draws", draws, minimum=FEWEST)
     mode = fit.posterior if fit.integral is None else fit.integral.mode
     surface.begin_from(mode.start)  # the same result for the same seed
     runs = _Runs(surface)
@@ -61,7 +66,7 @@ def integrate(fit: "OrdinalFit", method: str = "psis", *, draws: int = 256, seed
         by_method = _by_draws if method == "psis" else _by_design
         records, log_weights, pareto_k = by_method(runs, q, top, draws, rng)
         weights = np.exp(log_weights - logsumexp(log_weights))
-        described = _described(surface, q, method, records, weights, rng)
+        described = _described(runs, q, method, records, weights)
     best = max(record.log_density for record in records)
     account = Account(
         method,
@@ -123,6 +128,7 @@ class _Runs:
 
     def __init__(self, surface: Surface):
         self.surface, self.count, self.failures = surface, 0, 0
+        self.known: list[tuple[np.ndarray, float]] = []  # log densities, where it did not
 
     def __call__(self, x: np.ndarray) -> Member | None:
         """Return what is kept of a run; None if the engine broke down."""
@@ -131,13 +137,18 @@ class _Runs:
         if found is None:
             self.failures += 1
             return None
-        return Member.of(self.surface.named_values(x), *found)
+        member = Member.of(self.surface.named_values(x), *found)
+        self.known.append((x, member.log_density))
+        return member
 
     def log_density(self, x: np.ndarray) -> float | None:
         """Return the log density alone."""
         self.count += 1
         found = state_at(self.surface, x)
-        return None if found is None else found[0] + found[1].log_evidence
+        if found is None:
+            return None
+        self.known.append((x, found[0] + found[1].log_evidence))
+        return self.known[-1][1]
 
 
 def _by_design(runs: _Runs, q: SplitNormal, top: Member, draws, rng):
@@ -199,15 +210,17 @@ def _error(log_weights: np.ndarray) -> float:
     return float(np.std(w) / np.mean(w) / np.sqrt(w.size))
 
 
-def _described(surface, q: SplitNormal, method: str, records, weights, rng):
+def _described(runs: _Runs, q: SplitNormal, method: str, records, weights):
     """Return values of the hyperparameters and their weights, enough for quantiles."""
     if method == "psis":
         names = records[0].point
         return {name: np.stack([r.point[name] for r in records]) for name in names}, weights
+    for point in tail_points(q.gaussian):
+        runs.log_density(point)
     z, log_q = student_draws(q, MARGINAL, np.random.default_rng(0))
-    points, log_volume = q.at(z)
-    log_w = -0.5 * (z * z).sum(1) - log_volume - log_q  # from Student-t to the split normal
-    values = [surface.named_values(x) for x in points]
+    points, known = q.at(z)[0], list(zip(*runs.known, strict=True))
+    log_w = interpolated(q, np.array(known[0]), np.array(known[1]), z) - log_q
+    values = [runs.surface.named_values(x) for x in points]
     w = np.exp(log_w - logsumexp(log_w))
     return {name: np.stack([value[name] for value in values]) for name in values[0]}, w
 

@@ -9,11 +9,18 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytest
-from scipy.special import logsumexp
+from scipy.special import logsumexp, polygamma
 
 import pmordinal as pmo
 from pmordinal.results.curvature import Gaussian
-from pmordinal.results.design import composite_design, factorial, split_normal, student_draws
+from pmordinal.results.design import (
+    composite_design,
+    factorial,
+    interpolated,
+    split_normal,
+    student_draws,
+    tail_points,
+)
 from pmordinal.results.integrate import METHODS, _warn
 
 
@@ -290,3 +297,34 @@ def test_agrees_with_nuts(data):
         assert abs(w @ z - theirs.mean()) < 0.2 * theirs.std()
         assert np.sqrt(w @ (z - w @ z) ** 2) == pytest.approx(theirs.std(), rel=0.15)
     assert len(table) == 4
+
+
+def test_tails_of_a_skewed_density_are_interpolated():
+    """Log of a gamma variable beside a normal one: the design alone misses its long lower tail."""
+
+    def log_density(x):
+        return 2.0 * x[0] - 2.0 * np.exp(x[0]) - 0.5 * (x[1] - x[0]) ** 2
+
+    root = np.linalg.inv(np.linalg.cholesky([[3.0, -1.0], [-1.0, 1.0]])).T  # of the covariance
+    gaussian = Gaussian(np.zeros(2), root, float(np.log(np.diagonal(root)).sum()), 0)
+    known = [np.zeros(2)]
+
+    def remembered(x):
+        known.append(x)
+        return log_density(x)
+
+    q = split_normal(gaussian, remembered, log_density(known[0]))
+    z, log_q = student_draws(q, 4096, np.random.default_rng(0))
+    known += [*q.at(composite_design(2)[0])[0], *tail_points(gaussian)]
+
+    def sd(log_p):
+        w = np.exp(log_p - log_q - logsumexp(log_p - log_q))
+        x = q.at(z)[0]
+        return np.sqrt(w @ (x - w @ x) ** 2)
+
+    exact = sd(np.array([log_density(x) for x in q.at(z)[0]]))
+    assert exact[0] ** 2 == pytest.approx(polygamma(1, 2.0), rel=0.02)
+    found = sd(interpolated(q, np.array(known), np.array([log_density(x) for x in known]), z))
+    plain = sd(-0.5 * (z * z).sum(1))
+    assert np.abs(found / exact - 1.0).max() < 0.07
+    assert np.abs(plain / exact - 1.0).max() > 0.1
