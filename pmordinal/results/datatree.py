@@ -132,11 +132,7 @@ def _log_priors(fit: "OrdinalFit", hyper: str, point: Mapping[str, np.ndarray]) 
 
 
 def point_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> JointDraws:
-    """Return draws of the latent function with the hyperparameters at their estimate.
-
-    The last draw of a hyperparameter differs from the others by one unit in the last place. ``az.summary`` rounds
-    a mean to its Monte-Carlo error, and to whole numbers if that is exactly zero.
-    """
+    """Return draws of the latent function with the hyperparameters at their estimate."""
     posterior, likelihood = fit.posterior, fit.posterior.likelihood
     with blas_threads(posterior.y.size):
         latent = posterior.draw(draws, rng)
@@ -144,16 +140,10 @@ def point_draws(fit: "OrdinalFit", draws: int, rng: np.random.Generator) -> Join
     def repeated(value) -> np.ndarray:
         return np.broadcast_to(value, (draws, *np.shape(value))).copy()
 
-    def estimate(value) -> np.ndarray:
-        values = repeated(np.asarray(value, float))
-        if draws > 1:
-            values[-1] *= 1 + np.finfo(float).eps
-        return values
-
     return JointDraws(
-        {k: estimate(v) for k, v in fit.point.items()},
-        estimate(likelihood.row_thresholds),
-        estimate(likelihood.noise_at()),
+        {k: repeated(v) for k, v in fit.point.items()},
+        repeated(likelihood.row_thresholds),
+        repeated(likelihood.noise_at()),
         latent,
         repeated(posterior.status.converged),
         {},

@@ -1,7 +1,5 @@
 """The DataTree contract, held by running ArviZ on it."""
 
-from dataclasses import replace
-
 import arviz as az
 import numpy as np
 import pandas as pd
@@ -94,6 +92,7 @@ def test_predictive_draws_follow_the_class_probabilities(fit):
     assert np.abs(frequencies - expected).max() < 0.04  # five Monte-Carlo standard errors
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # constant draws
 def test_summary(tree):
     table = az.summary(tree)
     assert "thresholds[mild|light]" in table.index
@@ -193,16 +192,6 @@ def test_leave_one_out_of_approximations_and_of_a_part_of_the_rows(fit, tree, mo
     assert az.loo_approximate_posterior(
         tree, log_p=tree["sample_stats"]["log_p"], log_q=tree["sample_stats"]["log_q"]
     ).elpd == pytest.approx(pmo.loo(fit).elpd, abs=0.5)
-
-
-def test_a_tenth_is_not_shown_as_zero(fit):
-    """Draws that are all equal have an error of zero, to which ArviZ would round."""
-    held = replace(fit, point={**fit.point, "noise": np.float64(-0.227341)})
-    tree = held.to_datatree(draws=1000, seed=1)
-    shown = str(az.summary(tree, var_names=["noise"])).splitlines()[1].split()
-    assert float(shown[1]) == pytest.approx(-0.227341) and float(shown[2]) < 1e-12
-    drawn = tree["posterior"]["noise"].values
-    np.testing.assert_allclose(drawn, -0.227341, rtol=1e-15)
 
 
 def test_summary_of_fixed_hyperparameters(fit, tree):
