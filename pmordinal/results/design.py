@@ -23,9 +23,8 @@ NARROWEST, WIDEST = 0.2, 5.0  # stretches
 PSEUDO = 2.0  # for each hyperparameter, draws that a fitted covariance is shrunk by
 TRIES = 4  # evaluations for a stretch, at most
 TAIL = 3.0  # standard deviations of a hyperparameter at which its tails are looked at
-REACH = (
-    1.5  # of an interpolated density, in units of √p: far from all points the split normal remains
-)
+# of an interpolated density, in units of √p: far from all points the split normal remains
+REACH = 1.5
 MOST_BEYOND = 6.0  # nats: more is no shape to interpolate, but the end of the density
 NUGGET = 1e-6  # of the interpolation, relative to its variance
 

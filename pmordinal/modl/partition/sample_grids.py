@@ -235,7 +235,8 @@ def _without_ties(log_score: np.ndarray) -> np.ndarray:
     """Return log scores whose lowest value is not shared by several draws of a row.
 
     ``az.loo`` fits a Pareto tail to the draws with the lowest scores, and stops where these are equal, as they
-    are if most draws are one grid. Equal ones are lowered by up to `TIE` nats, in no order.
+    are if most draws are one grid. The lowest scores of each row are lowered by up to `TIE` nats, in no order; a
+    single lowest one, too.
     """
     lowest = log_score == log_score.min(axis=(0, 1))
     step = np.random.default_rng(0).random(log_score.shape[:2])[..., None]
