@@ -15,6 +15,7 @@ from formulae.terms.call import Call
 from formulae.terms.call_resolver import LazyCall, LazyOperator, LazyValue, LazyVariable
 
 from pmordinal.data.levels import show
+from pmordinal.data.moments import weighted_moments
 
 FUNCTIONS = {
     name: getattr(np, name)
@@ -24,7 +25,7 @@ FUNCTIONS = {
     ).split()
 } | {"I": operator.pos}
 LEVELS = "C"  # makes levels of numbers
-STATEFUL = ("scale", "center", "standardize")
+STANDARDISED = ("scale", "standardize", "center")  # by the rows that are fitted
 
 
 def is_expression(text: str) -> bool:
@@ -37,7 +38,8 @@ def is_expression(text: str) -> bool:
     """
     callee, opened, _ = text.partition("(")
     name = callee.removeprefix("np.").removeprefix("numpy.")
-    return bool(opened) and text.endswith(")") and (name in FUNCTIONS or name == LEVELS)
+    known = name in FUNCTIONS or name in STANDARDISED or name == LEVELS
+    return bool(opened) and text.endswith(")") and known
 
 
 @cache
@@ -69,6 +71,8 @@ def text_of(tree: Any) -> str:
     if isinstance(tree, LazyCall):
         named = [f"{key}={text_of(child)}" for key, child in tree.kwargs.items()]
         return f"{tree.callee}({', '.join([*map(text_of, tree.args), *named])})"
+    if isinstance(tree.value, float):
+        return np.format_float_positional(tree.value, trim="0")  # the parser knows no exponents
     return str(tree)
 
 
@@ -90,6 +94,49 @@ def is_levels(text: str) -> bool:
     """Tell whether an expression makes levels of numbers."""
     tree = parse(text)
     return isinstance(tree, LazyCall) and tree.callee == LEVELS
+
+
+def settled(text: str, columns: Mapping[str, np.ndarray], weights: np.ndarray | None = None) -> str:
+    """Return an expression in which numbers stand for what ``scale(x)`` and ``center(x)`` learn from these rows.
+
+    So new rows are scaled by the rows that were fitted.
+
+    Parameters
+    ----------
+    text : str
+    columns : mapping of str to ndarray, shape (n,)
+    weights : ndarray, shape (n,), optional
+        How many rows each row stands for.
+
+    Examples
+    --------
+    >>> settled("scale(x)", {"x": np.array([-1.0, 3.0])})
+    'I((x - 1.0) / 2.0)'
+    """
+    if not is_expression(text):
+        return text
+    return text_of(_settled(parse(text), columns, weights))
+
+
+def _settled(tree: Any, columns: Mapping[str, np.ndarray], weights: np.ndarray | None) -> Any:
+    if not isinstance(tree, LazyOperator | LazyCall):
+        return tree
+    arguments = [_settled(child, columns, weights) for child in tree.args]
+    if isinstance(tree, LazyOperator):
+        return LazyOperator(tree.op, *arguments)
+    if tree.callee not in STANDARDISED:
+        return LazyCall(tree.callee, arguments, tree.kwargs)
+    values = evaluate(text_of(LazyCall("I", arguments, {})), columns)
+    if not np.isfinite(values).all():
+        return LazyCall("I", arguments, {})  # is refused with the rows
+    counts = np.ones(len(values)) if weights is None else weights
+    (mean,), (spread,) = weighted_moments(values[:, None], counts)
+    shifted = LazyOperator(
+        operator.sub if mean >= 0 else operator.add, arguments[0], LazyValue(abs(mean), None)
+    )
+    if tree.callee == "center" or spread == 0:
+        return LazyCall("I", [shifted], {})
+    return LazyCall("I", [LazyOperator(operator.truediv, shifted, LazyValue(spread, None))], {})
 
 
 def evaluate(text: str, columns: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -123,20 +170,21 @@ def _function(call: LazyCall, text: str) -> Any:
     name = call.callee.removeprefix("np.").removeprefix("numpy.")
     if name in FUNCTIONS and not call.kwargs:
         return FUNCTIONS[name]
-    if name in STATEFUL:
-        raise ValueError(
-            f"formula: {text}: numeric columns are standardised anyway; write the column's name alone"
-        )
     raise ValueError(
         f"formula: {text}: {call.callee} is not a function that a formula can call, which are "
-        f"{show(FUNCTIONS, 40)}, gp, anova and C: make a column of it in the table first"
+        f"{show([*FUNCTIONS, *STANDARDISED], 40)}, gp, anova and C: make a column of it in the table first"
     )
 
 
 def check(tree: Any, text: str | None = None) -> None:
     """Raise if an expression calls what it cannot; `text` is that of the whole."""
     text = text_of(tree) if text is None else text
-    if isinstance(tree, LazyCall) and not (tree.callee == LEVELS and len(tree.args) == 1):
+    if isinstance(tree, LazyCall) and tree.callee in (LEVELS, *STANDARDISED):
+        if len(tree.args) != 1 or tree.kwargs:
+            raise ValueError(
+                f"formula: {text}: {tree.callee} takes one column or expression and nothing else"
+            )
+    elif isinstance(tree, LazyCall):
         _function(tree, text)
     for child in getattr(tree, "args", ()):
         check(child, text)

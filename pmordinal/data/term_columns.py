@@ -97,6 +97,7 @@ def learn(
             found = np.unique(expressions.evaluate(text, numbers))
             levels = tuple(number_levels(found))
         is_open = text in groups
+        text = expressions.settled(text, numbers, weights)
         columns.append(Column(name, levels, levels is not None, is_open, text, is_offset))
     d = len(columns)
     plain = Features(tuple(columns), np.zeros(d), np.ones(d))

@@ -27,6 +27,7 @@ def names(formula):
         ("gp(x, by=f)", ["gp(x, by=f)"]),
         ("(gp(x) | g)", ["1|g", "gp(x)|g"]),
         ("np.log(x) + C(k) + I(x**2)", ["np.log(x)", "C(k)", "I(x ** 2)"]),
+        ("scale(x) + center(np.log(z))", ["scale(x)", "center(np.log(z))"]),
         ("anova(x, z, order=1)", ["anova(x, z, order=1)"]),
         ("`a b` + (1 | `c d`)", ["a b", "1|c d"]),
     ],
@@ -49,7 +50,8 @@ def test_what_users_of_bambi_type(right, expected):
         ("y ~ gp(gp(x))", "inside of another"),
         ("y ~ gp(x, ls=1)", "'cov', 'by'"),
         ("y ~ gp(x, cov=z)", "must be a text or a number"),
-        ("y ~ scale(x)", "standardised anyway"),
+        ("y ~ scale(x, 2)", "scale takes one column"),
+        ("y ~ center(x, na=1)", "center takes one column"),
         ("y ~ bs(x)", "make a column of it"),
         ("y ~ os.system(x)", "make a column of it"),
         ("y ~ (anova(x, z) | g)", "left of a"),
@@ -66,6 +68,22 @@ def test_what_users_of_bambi_type(right, expected):
 def test_what_cannot_be_read(formula, message):
     with pytest.raises(ValueError, match=message):
         read(formula)
+
+
+@pytest.mark.parametrize("mean", [3e4, -2e-7])
+def test_scales_are_those_of_the_rows_that_were_fitted(mean):
+    rng = np.random.default_rng(1)
+    x, counts = mean * (1 + rng.normal(size=20)), rng.integers(1, 4, size=20)
+    repeated = {"x": np.repeat(x, counts)}
+    for text, spread in (("scale(x)", repeated["x"].std()), ("1 + 2 * center(x)", 1.0)):
+        tree = text if text.endswith("scale(x)") else f"I({text})"
+        settled = expressions.settled(tree, {"x": x}, counts)
+        assert settled == expressions.settled(settled, {"x": x[:3]})  # nothing is learned anew
+        new = expressions.evaluate(settled, {"x": x[:3]})
+        expected = (x[:3] - repeated["x"].mean()) / spread
+        np.testing.assert_allclose(
+            new, expected if text == "scale(x)" else 1 + 2 * expected, rtol=1e-12, atol=1e-15
+        )
 
 
 def test_a_formula_is_a_text():

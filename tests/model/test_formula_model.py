@@ -132,6 +132,18 @@ def test_coefficients_are_in_the_users_units():
     assert levels["mean"].sum() == pytest.approx(0.0, abs=1e-9)
 
 
+def test_a_scaled_column_has_the_coefficient_of_a_standard_deviation(tmp_path):
+    table = survey()
+    plain = pmo.fit(pmo.formula_model("rating ~ income + gp(age)", table), **QUIET)
+    scaled = pmo.fit(pmo.formula_model("rating ~ scale(income) + gp(center(age))", table), **QUIET)
+    one, other = plain.coefficients()["mean"][0], scaled.coefficients()["mean"][0]
+    assert other == pytest.approx(one * table["income"].std(ddof=0), rel=1e-6)
+    new = table.head(3).assign(income=[0.0, 30.0, 50.0])  # scaled by the rows that were fitted
+    np.testing.assert_allclose(scaled.predict(new), plain.predict(new), atol=1e-8)
+    scaled.save(tmp_path / "fit.nc")
+    np.testing.assert_array_equal(pmo.load(tmp_path / "fit.nc").predict(new), scaled.predict(new))
+
+
 def test_shares_add_up_and_single_out_the_term_that_matters():
     fit = pmo.fit(pmo.formula_model("rating ~ income + gp(age)", survey(200, sine=3.0)), **QUIET)
     shares = fit.variance_shares()
