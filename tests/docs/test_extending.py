@@ -169,7 +169,7 @@ STEPS = {  # what docs/extending.md says: where the file goes, and the lines tha
         "gram/polynomial.py",
         "gram/__init__.py",
         [
-            ("linear, periodic, precomputed,", "linear, periodic, polynomial, precomputed,"),
+            ("    periodic,\n", "    periodic,\n    polynomial,\n"),
             (
                 "    **periodic.BUILDERS,\n",
                 "    **periodic.BUILDERS,\n    **polynomial.BUILDERS,\n",
