@@ -14,7 +14,7 @@ from inventories import mapping
 for name in ("arviz", "pymc", "pytensor", "traitlets"):
     logging.getLogger(name).setLevel(logging.WARNING)  # what they tell while the figures are drawn
 project = "pmordinal"
-author = "The pmordinal developers"
+author = copyright = "The pmordinal developers"
 extensions = [
     "myst_nb",
     "sphinx_design",

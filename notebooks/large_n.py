@@ -66,9 +66,11 @@ for size in (20, 60):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         fit = pmo.fit(model, progressbar=False)
-    print(*(one.message for one in said))
+    for one in said:
+        print(one.message, end="\n\n")
     report(f"20000 rows through {size}", fit.predict(Xtest), time.process_time() - began)
-    print(fit.status.stages, fit.status.notes)
+    print(f"through {size} rows:", *fit.status.stages, sep="\n    ")
+    print("   ", fit.status.notes, end="\n\n")
 fit
 
 # %% [markdown]
@@ -92,15 +94,16 @@ table.loc["the truth"] = [np.nan, floor["nlp"], floor["zero_one"]]
 table.round(3)
 
 # %%
-_, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
+_, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 ax.axhline(floor["nlp"], color="0.6", ls="--", lw=1, label="the truth")
 done = table.dropna()
 ax.semilogx(done["seconds"], done["nlp"], "o")
 for name, row in done.iterrows():
-    ax.annotate(
-        name, (row["seconds"], row["nlp"]), xytext=(6, 4), textcoords="offset points", fontsize=8
-    )
-ax.margins(x=0.35, y=0.15)
+    side, shift = ("right", -6) if name.startswith("full") else ("left", 6)
+    place = {"xytext": (shift, 4), "textcoords": "offset points", "ha": side, "fontsize": 8}
+    ax.annotate(name, (row["seconds"], row["nlp"]), **place)
+ax.set(xlim=(0.05, 50), xticks=[0.1, 1, 10], xticklabels=["0.1", "1", "10"])
+ax.margins(y=0.15)
 ax.set(xlabel="CPU seconds", ylabel="− log probability of test labels")
 ax.legend()
 

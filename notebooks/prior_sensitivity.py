@@ -42,7 +42,12 @@ az.psense_summary(tree, var_names=["noise", "lengthscale", "thresholds"])
 # which: the posterior with the priors raised to the powers 0.8 and 1.25.
 
 # %%
-az.plot_psense_dist(tree, var_names=["noise", "lengthscale"], alphas=(0.8, 1.25))
+az.plot_psense_dist(
+    tree,
+    var_names=["noise", "lengthscale"],
+    alphas=(0.8, 1.25),
+    figure_kwargs={"figsize": (9, 6), "layout": "constrained"},
+)
 
 # %% [markdown]
 # The scale of the latent function is a convention, so noise and thresholds move together. Much of this cancels in
