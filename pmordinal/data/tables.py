@@ -302,12 +302,7 @@ def write(parts: Iterable[pd.DataFrame], target: Path | IO[str]) -> int:
 def _write_csv(parts: Iterable[pd.DataFrame], stream: IO[str], separator: str) -> int:
     rows = 0
     for block in parts:
-        ready = mark(block)
-        options: Any = {"sep": separator, "index": False, "header": rows == 0}
-        text = ready.to_csv(lineterminator="\n", **options)
-        if "\r" in text:  # not every Python 3.12 quotes it, and then it ends a line
-            text = ready.to_csv(lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC, **options)
-        stream.write(text)
+        mark(block).to_csv(stream, sep=separator, index=False, header=rows == 0)
         rows += len(block)
     return rows
 
