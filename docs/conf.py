@@ -1,9 +1,7 @@
 """Sphinx configuration: MyST pages, notebooks and figures run when the pages are built, formulas as MathML."""
 
 import logging
-import socket
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from docutils.nodes import SkipNode
@@ -11,10 +9,12 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.util.math import get_node_equation_number
 
 sys.path.append(str(Path(__file__).parent / "_ext"))
+from inventories import mapping
+
 for name in ("arviz", "pymc", "pytensor", "traitlets"):
     logging.getLogger(name).setLevel(logging.WARNING)  # what they tell while the figures are drawn
 project = "pmordinal"
-author = "The pmordinal developers"
+author = copyright = "The pmordinal developers"
 extensions = [
     "myst_nb",
     "sphinx_design",
@@ -67,21 +67,7 @@ PAGES = {
     "sklearn": "https://scikit-learn.org/stable/",
     "numpy": "https://numpy.org/doc/stable/",
 }
-
-
-def _answers(url):
-    try:
-        socket.create_connection((url.split("/")[2], 443), timeout=3).close()
-    except OSError:
-        return False
-    return True
-
-
-with ThreadPoolExecutor() as pool:
-    there = dict(zip(PAGES, pool.map(_answers, PAGES.values()), strict=True))
-intersphinx_mapping = {name: (url, None) for name, url in PAGES.items() if there[name]}
-if away := [name for name in PAGES if not there[name]]:
-    print(f"No links to the pages of {', '.join(away)}: they cannot be reached from here.")
+intersphinx_mapping = mapping(PAGES, Path(__file__).parent / "_build" / "inventories")
 
 
 def _inline(writer, node):

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Is my ordinal model any good? ArviZ from the priors to the comparison
 #
-# Nine judges rated the bitterness of wine, 1 to 5 (Randall 1989). The usual round of Bayesian checks, with what is
-# special about ordered classes: the prior of thresholds has to be judged by the classes it implies, and counts and
-# calibration take the place of densities of the data.
+# Nine judges rated the bitterness of wine, 1 to 5 (Randall 1989). This is the usual round of Bayesian checks, with
+# what is special about ordered classes. The prior of thresholds is judged by the classes that it implies. Counts
+# and calibration take the place of densities of the data.
 
 # %%
 import logging
@@ -23,15 +23,15 @@ model = pmo.gp_model(wine[["temperature", "contact", "judge"]], y, "expquad")
 
 # %% [markdown]
 # **Before the data: what do the priors say?** Data sets are drawn from them. The default makes every division into
-# classes equally probable, so that each class may take nearly nothing or nearly all; no class is ruled out and none
-# is favoured.
+# classes equally probable. So each class may take nearly nothing or nearly all. No class is ruled out, and none is
+# favoured.
 
 # %%
 pmo.plots.plot_prior(model, seed=1)
 
 # %% [markdown]
-# **Sampling.** The latent function is integrated out, so that NUTS sees six parameters; `sample_posterior` then adds
-# the function, replicated labels and log likelihoods.
+# **Sampling.** The latent function is integrated out, so NUTS sees six parameters. `sample_posterior`
+# then adds the function, replicated labels and log likelihoods.
 
 # %%
 tree = pm.sample(400, tune=400, chains=2, cores=1, model=model, random_seed=1, quiet=True)
@@ -59,39 +59,39 @@ logs = {
 az.plot_prior_posterior(xr.DataTree.from_dict(logs))
 
 # %% [markdown]
-# **Does the model reproduce the data?** Counts of each rating, observed and replicated, judge by judge. That judge 7
-# finds nothing bitter is understood. Judge 5, who says 3 to nearly everything, is at the edge of what the model
-# expects: the latent function can move for a judge, but thresholds of her own are what she would need (see
+# **Does the model reproduce the data?** Counts of each rating, observed and replicated, judge by judge. The model
+# understands that judge 7 finds nothing bitter. Judge 5 says 3 to nearly everything, and is at the edge of what the
+# model expects. The latent function can move for a judge, but she would need thresholds of her own (see
 # `build_your_own`).
 
 # %%
 pmo.plots.plot_bars(tree, wine["judge"])
 
 # %% [markdown]
-# **Are the probabilities right?** For each event "at most k", the share of rows in which it happened against the
-# probability that it was given, by isotonic regression.
+# **Are the probabilities right?** Take each event "at most k". The picture shows the share of rows in which it
+# happened, against the probability that it was given, by isotonic regression.
 
 # %%
 az.plot_ppc_pava(tree, data_type="ordinal")
 
 # %% [markdown]
-# These predictions have seen the label that they predict. A fit knows what it would have said without it, from the
-# cavities of expectation propagation, which is the stricter test.
+# These predictions have seen the label that they predict. A stricter test leaves it out. A fit knows what it would
+# have said without it, from the cavities of expectation propagation.
 
 # %%
 fit = pmo.fit(model, progressbar=False)
 pmo.plots.plot_calibration(fit, seed=1)
 
 # %% [markdown]
-# The probability integral transform, the label left out: the curve of a calibrated model wanders about zero, and the
-# p-value says whether this one does.
+# The probability integral transform, with the label left out. The curve of a calibrated model wanders about zero.
+# The p-value says whether this one does.
 
 # %%
 az.plot_loo_pit(tree)
 
 # %% [markdown]
-# **What is not understood?** Residuals of classes: the noise is drawn given the class that it led to. If the model is
-# right they are distributed like the noise of the link, and the points stay in the band.
+# **What is not understood?** Residuals of classes: the noise is drawn, given the class that it led to. If the model
+# is right, they are distributed like the noise of the link, and the points stay in the band.
 
 # %%
 pmo.plots.plot_residuals(fit, seed=1)

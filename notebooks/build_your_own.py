@@ -1,10 +1,10 @@
 # %% [markdown]
 # # How do I build the model that no factory has?
 #
-# Eight critics rate dishes from 1 to 5. They differ in severity and in how they use the scale, one of them is
-# careless, saltiness acts in its own way and price as a straight line. Every piece of pmordinal is a PyMC variable or
-# a PyMC covariance, so that the model is written down piece by piece. First the data, so that we know what should
-# come out.
+# Eight critics rate dishes from 1 to 5. They differ in severity and in how they use the scale, and one of them is
+# careless. Saltiness acts in its own way, price as a straight line. Every piece of pmordinal is a PyMC variable or
+# a PyMC covariance, so the model is written down piece by piece. First the data, so that we know what should come
+# out.
 
 # %%
 import warnings
@@ -32,9 +32,9 @@ pd.crosstab(table["critic"], rating)
 # %% [markdown]
 # ## Gaussian process, straight line and severity, integrated out
 #
-# Whatever has Gaussian weights is a covariance: a smooth function of salt, a linear effect of price, and a shift for
-# each critic, added. The fit integrates over all of it and takes a second. The columns that the covariances see are
-# salt, price and one for each critic.
+# Whatever has Gaussian weights is a covariance. Here there are three, and they are added: a smooth function of
+# salt, a linear effect of price, and a shift for each critic. The fit integrates over all of it and takes a second.
+# The columns that the covariances see are salt, price and one for each critic.
 
 # %%
 with pm.Model() as additive:
@@ -67,9 +67,9 @@ for ax, name in zip(axes, ("salt", "price", "critic"), strict=True):
 # ## Thresholds and noise for each critic, by sampling
 #
 # Severity is a shift of all thresholds. But a critic may also use the middle of the scale more widely, or be
-# careless. Thresholds by critic are partially pooled with `by=`; the noise is a vector of PyMC variables, one for
-# each critic. `pmo.Ordinal` takes any predictor, here the line of price and an HSGP, the cheap Gaussian process for
-# one attribute. All that is plain PyMC, so that NUTS does the rest.
+# careless. Thresholds by critic are partially pooled with `by=`. The noise is a vector of PyMC variables, one for
+# each critic. `pmo.Ordinal` takes any predictor. Here it is the line of price and an HSGP, the cheap Gaussian
+# process for one attribute. All that is plain PyMC, so NUTS does the rest.
 
 # %%
 coords = {"critic": critics, "threshold": ["1|2", "2|3", "3|4", "4|5"]}
@@ -90,9 +90,9 @@ az.summary(
 )
 
 # %% [markdown]
-# Critic H is found out: her noise is several times that of the others, so that her stars count for less. The critics
-# differ in severity (`thresholds_shift_sd`), hardly in their use of the scale (`thresholds_gap_sd`). Crosses are the
-# truth; the unit is that of the process, whose amplitude is one, so that everything may be off by a common factor.
+# Critic H is found out: her noise is several times that of the others, so her stars count for less. The critics
+# differ in severity (`thresholds_shift_sd`), hardly in their use of the scale (`thresholds_gap_sd`). Crosses are
+# the truth. The unit is that of the process, whose amplitude is one. So everything may be off by a common factor.
 
 # %%
 _, axes = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")
@@ -126,8 +126,8 @@ for ax in axes:
 # %% [markdown]
 # ## Was it worth it?
 #
-# The additive model has one noise for all. Leave-one-out scores of the two, the first from the engine's cavities, the
-# second by importance sampling of the draws, which is rough for a few rows:
+# The additive model has one noise for all. These are leave-one-out scores of the two. The first is from the
+# engine's cavities. The second is by importance sampling of the draws, which is rough for a few rows:
 
 # %%
 with own:

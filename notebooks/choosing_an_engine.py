@@ -2,8 +2,8 @@
 # # Which engine should I take?
 #
 # One model, several ways to integrate out its latent function. This notebook measures what each costs and what one
-# gets for it, as the rows become more, and ends with a rule of thumb. Whether an engine can be trusted on *your* data
-# is asked in `compare_engines`.
+# gets for it, as the rows become more. It ends with a rule of thumb. `compare_engines` asks whether an engine can
+# be trusted on *your* data.
 
 # %%
 import time
@@ -48,15 +48,14 @@ table[["evaluations", "converged", "log_evidence", "elpd_loo", "test_nlp", "test
 )
 
 # %% [markdown]
-# More rows help far more than another engine. Between Laplace and EP there is hardly a difference where the noise is
-# moderate, as it is here, and regression on labels keeps up, since the classes are of similar width. The
-# `log_evidence` of regression on labels is that of numbers and the sparse one that of its basis: they do not compare
-# with the others.
+# More rows help far more than another engine. The noise is moderate here, so there is hardly a difference between
+# Laplace and EP. Regression on labels keeps up, since the classes are of similar width. Its `log_evidence` is that
+# of numbers, and that of the sparse engine is that of its basis. Neither compares with the others.
 #
-# **What does it cost?** An engine is called with a covariance bound to its rows, labels and a likelihood; here at
-# what EP has learned, without gradient and without the covariance matrix, which all need alike. The sparse engine is
-# given the first fifty rows as its basis; regression on labels, one factorisation and done, works in other units and
-# is left out.
+# **What does it cost?** An engine is called with a covariance bound to its rows, with labels and a likelihood. Here
+# it is called at what EP has learned. The gradient is left out, and so is the covariance matrix, which all need
+# alike. The sparse engine is given the first fifty rows as its basis. Regression on labels is one factorisation. It
+# works in other units and is left out.
 
 # %%
 learned = fits[400]["ep"].posterior
@@ -97,7 +96,7 @@ for ax, title, ticks in (
     ax.legend()
 
 # %% [markdown]
-# **What to look at before trusting it.** EP estimates by how much its evidence is off; the exact engine, for the
+# **What to look at before trusting it.** EP estimates by how much its evidence is off. The exact engine, for the
 # probit link, states its Monte-Carlo error. At the hyperparameters that EP found:
 
 # %%
@@ -127,7 +126,7 @@ checked[columns].round(4)
 # | the same, many fits, noise not small | `"laplace"` |
 # | probit link, and you want the truth with a stated error | `"exact"`, or `pmo.sample_exact` for the hyperparameters too |
 # | a baseline without iteration, many classes of similar width | `"plsor"` |
-# | more rows | `"sparse"`; one to three attributes: `pmo.latent_model(approx="hsgp")` |
+# | more rows | `"inducing"`, the default beyond 3000 rows; one to three attributes: `pmo.latent_model(approx="hsgp")` |
 # | thresholds by rater, other predictors | `pmo.latent_model`, `pmo.Ordinal` and `pm.sample` |
 #
 # The engine does not change the model: priors, covariances and names stay, and with them every line of code around

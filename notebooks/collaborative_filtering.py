@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Will she like this film? Ratings, a Pearson kernel and holes in the table
 #
-# One user has given stars to some films; many others have given stars to many films, but most of the table is empty.
-# The covariance between two films is the correlation of what the others thought of them (Chu and Ghahramani 2005,
-# section 6.3). The ratings are synthetic: two hidden tastes,
-# thresholds of each user's own, 40 % of the table seen.
+# One user has given stars to some films. Many others have given stars to many films, but most of the table is
+# empty. The covariance between two films is the correlation of what the others thought of them (Chu and Ghahramani
+# 2005, section 6.3). The ratings are synthetic: two hidden tastes, thresholds of each user's own, 40 % of the table
+# seen.
 
 # %%
 import numpy as np
@@ -28,12 +28,14 @@ ahead = np.setdiff1d(np.arange(n_films), seen)
 pd.Series(her[seen]).value_counts().sort_index().rename("her stars")
 
 # %% [markdown]
-# **The kernel.** `pmo.PearsonRatings` brings a film's ratings to mean zero and standard deviation one; the covariance
-# of two films is the sum of the products of their scores over the users. Where nobody rated, the score is zero, the
-# mean, or the table is filled first by its best approximation of rank two. Both are the paper's. Every matrix Z Zᵀ is
-# positive semidefinite, holes filled or not; correlations over the *common* users of each pair would not be. Not in the
-# paper are `centre_users=True`, which takes away first how mild each user is, and `scale="unit"`, which makes all
-# variances one; `scale="mean"` only divides the paper's matrix by the number of users.
+# **The kernel.** `pmo.PearsonRatings` brings a film's ratings to mean zero and standard deviation one. The
+# covariance of two films is the sum of the products of their scores over the users. What if nobody rated? Either
+# the score is zero, the mean, or the table is filled first by its best approximation of rank two. Both are the
+# paper's. Every matrix Z Zᵀ is positive semidefinite, holes filled or not. Correlations over the *common* users of
+# each pair would not be.
+#
+# Three options are not in the paper. `centre_users=True` first takes away how mild each user is. `scale="unit"`
+# makes all variances one. `scale="mean"` only divides the paper's matrix by the number of users.
 
 # %%
 covariances = {
@@ -53,7 +55,7 @@ plt.colorbar(image, ax=axes, label="correlation", shrink=0.9)
 
 # %% [markdown]
 # **The model.** The rows of such a covariance are numbers of films, with and without her stars alike. It can be
-# scaled, multiplied and added to others like every covariance of PyMC; here it is taken as it is.
+# scaled, multiplied and added to others, like every covariance of PyMC. Here it is taken as it is.
 
 
 # %%
@@ -75,10 +77,10 @@ result["log_evidence"] = pd.Series({name: fit.log_evidence for name, fit in fits
 result.round(3)
 
 # %% [markdown]
-# As in the paper, filling the holes before correlating helps the probabilities (the evidence, which knows her rated
-# films only, says so too): a correlation with zeros in it is weaker than it should be. Taking away first what is a
-# user's habit helps more. The two factors of the paper's fill have to carry the level of the ratings as well, and one is
-# left for taste; here there are two tastes.
+# As in the paper, filling the holes before correlating helps the probabilities, because a correlation with zeros in
+# it is weaker than it should be. The evidence says so too, and it knows her rated films only. Taking away a user's
+# habit first helps more. The two factors of the paper's fill have to carry the level of the ratings as well, so one
+# is left for taste. Here there are two tastes.
 
 # %%
 pmo.compare_scores(
@@ -86,8 +88,8 @@ pmo.compare_scores(
 ).xs("rps", level="score")
 
 # %% [markdown]
-# What should she watch? The films that she has not seen, by the probability of four stars or more, and what she would
-# say of them.
+# What should she watch? These are the films that she has not seen, by the probability of four stars or more, and
+# what she would say of them.
 
 # %%
 probs = predictions["filled, users centred"].to_pandas()

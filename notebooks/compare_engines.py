@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Which engine can be trusted on my data?
 #
-# Seventy-two ratings of the bitterness of wine, 1 to 5: two temperatures, skin contact or not, nine judges (Randall 1989). Every engine of pmordinal
-# answers the same question, how probable each rating is, at a different price. Here they are fitted to the same rows and held against the exact
-# posterior.
+# Seventy-two ratings of the bitterness of wine, 1 to 5: two temperatures, skin contact or not, nine judges (Randall
+# 1989). Every engine of pmordinal answers the same question, how probable each rating is, at a different price.
+# Here they are fitted to the same rows and compared with the exact posterior.
 
 # %%
 import arviz as az
@@ -17,9 +17,9 @@ test = wine.index % 4 == 0  # a quarter of the rows is kept for judging
 train = X[~test], y[~test]
 
 # %% [markdown]
-# One call fits Laplace, expectation propagation and regression on labels, and computes the exact posterior at the hyperparameters of the best
-# approximation. Under the probit link that posterior is a Gaussian in a box, so that it can be drawn from without Markov chains; what remains is Monte-Carlo error, stated in
-# `log_evidence_error`.
+# One call fits Laplace, expectation propagation and regression on labels. It then computes the exact posterior at
+# the hyperparameters of the best approximation. Under the probit link that posterior is a Gaussian in a box, so it
+# can be drawn from without Markov chains. What remains is Monte-Carlo error. `log_evidence_error` states it.
 
 # %%
 table = pmo.compare_engines(
@@ -36,9 +36,11 @@ table.full.T
 # %% [markdown]
 # How to read it:
 #
-# - `log_evidence` of Laplace and EP against the exact one: how far the approximation of the marginal likelihood is off, in nats. Regression on labels has an evidence of
-#   its own, of numbers rather than of classes, which does not compare.
-# - `latent_mean` and `latent_sd`: the worst row's distance to the exact posterior, in its standard deviations. Regression on labels measures the latent function in other units, so that there is no number.
+# - `log_evidence` of Laplace and EP against the exact one: how far the approximation of the marginal likelihood is
+#   off, in nats. Regression on labels has an evidence of its own, of numbers rather than of classes. It does not
+#   compare.
+# - `latent_mean` and `latent_sd`: the worst row's distance to the exact posterior, in its standard deviations.
+#   Regression on labels measures the latent function in other units, so there is no number.
 # - `tv_max`: the worst row's total variation between class probabilities, what a user of predictions sees.
 # - `k_hat`: below 0.7 the engine's draws can be reweighted to the exact posterior.
 # - `elpd_loo`: leave-one-out scores, from each engine's own cavities.
@@ -47,8 +49,8 @@ table.full.T
 pmo.plots.plot_engines(table)
 
 # %% [markdown]
-# The approximations agree with the truth to about a hundredth. The differences between what the engines predict are small beside what the data leave open, which a paired
-# bootstrap of the test rows tells:
+# The approximations agree with the truth to about a hundredth. The engines differ little in what they predict,
+# compared with what the data leave open. A paired bootstrap of the test rows tells:
 
 # %%
 fits = {name: table.results[name] for name in ("exact", "laplace", "ep", "plsor")}
@@ -79,14 +81,15 @@ without = pmo.fit(
 az.compare({"with judges": pmo.loo(fits["ep"]), "without": pmo.loo(without)})
 
 # %% [markdown]
-# And calibration: are events said to have probability p seen in a share p of the rows? Leave-one-out predictions, cumulative event by event, with
-# the band in which a calibrated forecast stays.
+# And calibration: are events that were given the probability p seen in a share p of the rows? These are
+# leave-one-out predictions, cumulative event by event, with the band in which a calibrated forecast stays.
 
 # %%
 pmo.plots.plot_calibration(fits["ep"])
 
 # %% [markdown]
-# What did we learn from the fit? Warm wine with skin contact is rated as more bitter; the bars show by how much each class becomes more probable.
+# What did we learn from the fit? Warm wine with skin contact is rated as more bitter. The bars show by how much
+# each class becomes more probable.
 
 # %%
 pmo.plots.plot_effects(fits["ep"], "contact")

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Which of two hundred genes say how far a tumour has gone?
 #
-# Few samples, many attributes, three ordered stages: the setting of the prostate data in Chu and Ghahramani (2005,
-# section 6.4). The data here are synthetic, so that the answer is known: 4 of 200 genes matter, and each of them
+# Few samples, many attributes, three ordered stages. That is the setting of the prostate data in Chu and Ghahramani
+# (2005, section 6.4). The data here are synthetic, so the answer is known. 4 of 200 genes matter, and each of them
 # drags two others along, as genes in a pathway do.
 
 # %%
@@ -30,7 +30,7 @@ train, test = np.arange(n) < 70, np.arange(n) >= 70
 pd.Series(y[train]).value_counts(sort=False)
 
 # %% [markdown]
-# A linear covariance with a weight for each gene, Σ κ_j x_j x_j', is fitted to the evidence; the genes with the
+# A linear covariance with a weight for each gene, Σ κ_j x_j x_j', is fitted to the evidence. The genes with the
 # larger weights stay, and the fit is repeated with them. Each set is then judged by a linear covariance without
 # weights, as in the paper. The evidence needs no test data.
 
@@ -81,11 +81,11 @@ axes[1].legend(fontsize=8, ncols=2, loc="upper left")
 axes[1].set(xlabel="genes kept", ylim=(0, 1.4), title="what 200 fresh samples say")
 
 # %% [markdown]
-# The evidence is largest at six genes, and fresh samples agree: with six the error is less than half of that with all
-# two hundred, and the four that matter are among them. With fewer than four something is lost.
+# The evidence is largest at six genes, and fresh samples agree. With six the error is less than half of that with
+# all two hundred, and the four that matter are among them. With fewer than four something is lost.
 #
 # The leave-one-out score after a selection is too good, since the left-out label took part in the choice of the
-# genes. To state an error, select inside each fold of a cross-validation, or keep samples apart as here.
+# genes. To state an error, select inside each fold of a cross-validation. Or keep samples apart, as here.
 #
 # Among the few that remain, a Gaussian process with a length-scale for each gene shows which matter, also where
 # effects are not linear.

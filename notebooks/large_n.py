@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Twenty thousand rows: what to do when n × n is too much?
 #
-# A full Gaussian process stores an n × n matrix and factorises it again and again: with 20 000 rows that is 3.2 GB,
-# and hours. Two ways out, side by side on data whose truth is known: some of the rows, or all of them through a few
-# inducing rows.
+# A full Gaussian process stores an n × n matrix and factorises it again and again. With 20 000 rows that is 3.2 GB,
+# and hours. There are two ways out: some of the rows, or all of them through a few inducing rows. Here they are
+# side by side, on data whose truth is known.
 
 # %%
 import time
@@ -56,8 +56,8 @@ for n in (100, 300, 900):
 
 # %% [markdown]
 # **All rows through a few of them.** Beyond 3000 rows a model takes `engine="inducing"` by itself. A few rows carry
-# the latent function, all labels count, and time grows linearly with the rows. With many rows `fit` finds the
-# hyperparameters on a part of them first; the status has these stages.
+# the latent function, and all labels count. Time grows linearly with the rows. With many rows `fit` first finds the
+# hyperparameters on a part of them. The status has these stages.
 
 # %%
 for size in (20, 60):
@@ -66,22 +66,24 @@ for size in (20, 60):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         fit = pmo.fit(model, progressbar=False)
-    print(*(one.message for one in said))
+    for one in said:
+        print(one.message, end="\n\n")
     report(f"20000 rows through {size}", fit.predict(Xtest), time.process_time() - began)
-    print(fit.status.stages, fit.status.notes)
+    print(f"through {size} rows:", *fit.status.stages, sep="\n    ")
+    print("   ", fit.status.notes, end="\n\n")
 fit
 
 # %% [markdown]
-# With twenty inducing rows the fit warns: what they leave of the latent function is no longer small against the
-# noise, `residual_over_noise` is above a tenth. With sixty it is a thousandth. The inducing rows (white) spread over
-# the whole square; lines are the thresholds.
+# With twenty inducing rows the fit warns. What they leave of the latent function is no longer small against the
+# noise: `residual_over_noise` is above a tenth. With sixty it is a thousandth. The inducing rows (white) spread
+# over the whole square. Lines are the thresholds.
 
 # %%
 ax = pmo.plots.plot_regions(fit, points=False)
 ax.plot(*X[fit.posterior.support].T, "wo", ms=5, mec="k")
 
 # %% [markdown]
-# **Scores.** The floor is what the truth itself would score: labels are noisy.
+# **Scores.** The floor is what the truth itself would score, because labels are noisy.
 
 # %%
 edges = np.array([-np.inf, -0.9, -0.3, 0.3, 0.9, np.inf])
@@ -92,21 +94,22 @@ table.loc["the truth"] = [np.nan, floor["nlp"], floor["zero_one"]]
 table.round(3)
 
 # %%
-_, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
+_, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 ax.axhline(floor["nlp"], color="0.6", ls="--", lw=1, label="the truth")
 done = table.dropna()
 ax.semilogx(done["seconds"], done["nlp"], "o")
 for name, row in done.iterrows():
-    ax.annotate(
-        name, (row["seconds"], row["nlp"]), xytext=(6, 4), textcoords="offset points", fontsize=8
-    )
-ax.margins(x=0.35, y=0.15)
+    side, shift = ("right", -6) if name.startswith("full") else ("left", 6)
+    place = {"xytext": (shift, 4), "textcoords": "offset points", "ha": side, "fontsize": 8}
+    ax.annotate(name, (row["seconds"], row["nlp"]), **place)
+ax.set(xlim=(0.05, 50), xticks=[0.1, 1, 10], xticklabels=["0.1", "1", "10"])
+ax.margins(y=0.15)
 ax.set(xlabel="CPU seconds", ylabel="− log probability of test labels")
 ax.legend()
 
 # %% [markdown]
-# A few hundred rows are the first thing to try: they cost a second or two, and here they come close; a hundred are
-# too few. What is left to gain all rows get, through sixty of them, in a few seconds more.
+# A few hundred rows are the first thing to try. They cost a second or two, and here they come close. A hundred are
+# too few. All rows, through sixty of them, get what is left to gain, in a few seconds more.
 #
 # **Raters.** Linear and group terms of a formula are exact, whatever the number of inducing rows: each rater is a
 # column of its own. Here two hundred raters, each with a shift.
@@ -124,7 +127,7 @@ print(fit)
 print(np.corrcoef(found, shift[[int(name[1:]) for name in found.index]])[0, 1])
 
 # %% [markdown]
-# Millions of rows go the same way: in memory, or from Dask tables and folders of Parquet files, see the page on many
-# rows. The engine of the papers, `engine="sparse"`, is there to reproduce them. With one to three attributes there is
-# another way, `pmo.latent_model(X, y, approx="hsgp")`, a weighted sum of waves that is sampled by NUTS,
-# hyperparameters and all; it takes minutes.
+# Millions of rows go the same way: in memory, or from Dask tables and folders of Parquet files. See the page on
+# many rows. The engine of the papers, `engine="sparse"`, is there to reproduce them. With one to three attributes
+# there is another way, `pmo.latent_model(X, y, approx="hsgp")`. It is a weighted sum of waves. NUTS samples it,
+# hyperparameters and all, and takes minutes.

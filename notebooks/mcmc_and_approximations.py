@@ -1,9 +1,9 @@
 # %% [markdown]
 # # MCMC or an approximation: where does each of them fail?
 #
-# Laplace's method, expectation propagation and regression on labels give an answer in a second. NUTS and exact draws
-# take longer and approximate nothing. On a small problem all of them are run and compared; then the problem is made
-# harder until the fast ones break, each in its own way.
+# Laplace's method, expectation propagation and regression on labels give an answer in a second. NUTS and exact
+# draws take longer and approximate nothing. On a small problem all of them are run and compared. Then the problem
+# is made harder until the fast ones break, each in its own way.
 
 # %%
 import time
@@ -24,9 +24,9 @@ y = np.digitize(np.sin(x[:, 0]) + 0.2 * x[:, 0] + 0.6 * rng.normal(size=n), [0.3
 # %% [markdown]
 # ## Five roads to one posterior
 #
-# `pmo.fit` finds the best hyperparameters and stops. The three samplers let them vary: NUTS over the hyperparameters,
-# the latent function integrated out by expectation propagation; NUTS over everything; and `sample_exact`, which
-# approximates nothing either and needs the probit link.
+# `pmo.fit` finds the best hyperparameters and stops. Three samplers let them vary. The first is NUTS over the
+# hyperparameters, with the latent function integrated out by expectation propagation. The second is NUTS over
+# everything. The third is `sample_exact`, which approximates nothing either and needs the probit link.
 
 # %%
 model = pmo.gp_model(x, y, "expquad")
@@ -66,14 +66,15 @@ with warnings.catch_warnings():
     # and that of the fit is at fixed hyperparameters: the row loo_hyper says so
     warnings.filterwarnings("ignore", "elpd_loo is of two kinds")
     table = pmo.compare(results, reference="exact")
-table.T
+shown = ["converged", "log_evidence", "elpd_loo", "loo_hyper", "latent_mean", "latent_sd"]
+table.full[[*shown, "tv_mean", "tv_max", "r_hat", "ess", "divergences"]].T
 
 # %% [markdown]
 # The three samplers agree to within Monte-Carlo error. (`converged` is strict: R-hat at most 1.01, which runs as
 # short as these may miss. In earnest take PyMC's default of four chains with 1000 draws.) The two fits are near in
-# the class probabilities (`tv_max`, a few hundredths), but they know one value of the hyperparameters only, and the
-# latent function is less certain than they say (`latent_sd`). With thirty rows the hyperparameters are open within a
-# factor of several; vertical lines are the fits, steps the samplers.
+# the class probabilities (`tv_max`, a few hundredths). But they know one value of the hyperparameters only, and the
+# latent function is less certain than they say (`latent_sd`). Thirty rows leave the hyperparameters open within a
+# factor of several. Vertical lines are the fits, steps the samplers.
 
 # %%
 samplers = ["NUTS, EP", "NUTS, all", "exact"]
@@ -93,10 +94,10 @@ axes[0].legend(fontsize=8)
 # %% [markdown]
 # ## Little noise: Laplace's evidence goes astray
 #
-# At given hyperparameters the exact evidence is the probability of a box, which `engine="exact"` finds by Monte Carlo
+# At given hyperparameters the exact evidence is the probability of a box. `engine="exact"` finds it by Monte Carlo
 # with a stated error. Here the noise is made smaller in three settings: a length-scale at which neighbours agree, a
-# short one, and a short one with a single wide class in the middle that most rows belong to. Both approximations estimate
-# their own error, and `fit` warns where the estimate is beyond thirty nats: the warning is switched off here.
+# short one, and a short one with a single wide class in the middle that most rows belong to. Both approximations
+# estimate their own error. `fit` warns where the estimate is beyond thirty nats. That warning is switched off here.
 
 # %%
 warnings.filterwarnings("ignore", "the evidence is doubtful")
@@ -141,21 +142,21 @@ axes[1, 0].set_ylabel("k-hat of the draws")
 axes[0, 0].legend()
 
 # %% [markdown]
-# - **Laplace** is right at noise 1 and wrong by several nats where the noise is small and the length-scale short,
-#   with either sign. A mode at the edge of its class sees a steep wall and takes the posterior for narrow: the
-#   evidence is too small. A mode in the middle of a wide class sees no wall at all: the evidence is too *large*, and
-#   an optimiser of the hyperparameters is drawn there.
-# - **Expectation propagation** matches moments, which know of both walls: it stays within a fraction of a nat, and
+# - **Laplace** is right at noise 1. Where the noise is small and the length-scale short, it is wrong by several
+#   nats, with either sign. A mode at the edge of its class sees a steep wall and takes the posterior for narrow:
+#   the evidence is too small. A mode in the middle of a wide class sees no wall at all: the evidence is too
+#   *large*, and an optimiser of the hyperparameters is drawn there.
+# - **Expectation propagation** matches moments, which know of both walls. It stays within a fraction of a nat, and
 #   estimates what it misses (`fit.posterior.log_evidence_correction`).
-# - **k-hat** looks at the draws: above 0.7 no reweighting makes the Gaussian into the posterior, which has sharp edges
-#   when there is little noise. Laplace's goes far above it; EP's stays near it or below.
+# - **k-hat** looks at the draws. Above 0.7 no reweighting makes the Gaussian into the posterior, which has sharp
+#   edges when there is little noise. Laplace's goes far above it. EP's stays near it or below.
 #
 # ## Skewed classes: regression on labels
 #
 # Regression on labels takes 0, 1, 2, … for numbers with the same noise everywhere. Let the function swing between a
-# wide class and several narrow ones: the noise moves a row by two classes at the top and by none at the bottom. A
-# wave is cut evenly, then ever more unevenly; the difference is that of minus the log probability of a thousand test
-# labels, with a 95 % interval of a paired bootstrap.
+# wide class and several narrow ones. Then the noise moves a row by two classes at the top and by none at the
+# bottom. A wave is cut evenly, then ever more unevenly. The picture shows the difference in minus the log
+# probability of a thousand test labels, with a 95 % interval of a paired bootstrap.
 
 # %%
 wave = {"rows": rng.uniform(0, 10, size=(60, 1)), "test": rng.uniform(0, 10, size=(1000, 1))}
@@ -184,12 +185,12 @@ for division, cuts in divisions.items():
 pd.DataFrame(rows).T
 
 # %% [markdown]
-# Cut evenly, the two are alike; the more skewed the classes, the more regression on labels loses, surely but not
+# Cut evenly, the two are alike. The more skewed the classes, the more regression on labels loses, surely but not
 # dramatically: two hundredths of a nat a label in the last row. It learns where to cut, which makes up for much.
 #
 # ## What remains for MCMC
 #
-# NUTS fails too, but it says so: divergences, R-hat and effective sample sizes are in the table above. It is the road
-# for other links, thresholds by group and predictors that are no Gaussian process. For a Gaussian process with the
-# probit link exact draws are the reference, and expectation propagation with sampled hyperparameters is nearly as
-# good for less.
+# NUTS fails too, but it says so: divergences, R-hat and effective sample sizes are in the table above. It is the
+# way for other links, for thresholds by group, and for predictors that are no Gaussian process. For a Gaussian
+# process with the probit link exact draws are the reference. Expectation propagation with sampled hyperparameters
+# is nearly as good for less.

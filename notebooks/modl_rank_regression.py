@@ -1,9 +1,9 @@
 # %% [markdown]
 # # MODL rank regression: the experiments of the paper
 #
-# Hue and Boullé (2007), sections 2, 3 and 5, with `pmordinal.modl`, and two things beyond the paper: averaging over
-# subsets of predictors, and a posterior over grids. Everything is drawn or generated here; iris comes with
-# scikit-learn. About two minutes on one core; raise `SETS` for smoother curves.
+# Hue and Boullé (2007), sections 2, 3 and 5, with `pmordinal.modl`. Two things go beyond the paper: averaging over
+# subsets of predictors, and a posterior over grids. Everything is drawn or generated here. Iris comes with
+# scikit-learn. It takes about two minutes on one core. Raise `SETS` for smoother curves.
 
 # %%
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ rng = np.random.default_rng(2007)
 # %% [markdown]
 # ## One pair (section 2)
 #
-# Petal length and sepal length of the irises. The criterion weighs the fineness of the grid against its fit: one cell costs
-# 615 nats, a cell for each pair of ranks 966, the best grid 546.
+# Petal length and sepal length of the irises. The criterion weighs the fineness of the grid against its fit. One
+# cell costs 615 nats, a cell for each pair of ranks 966, the best grid 546.
 
 # %%
 from sklearn.datasets import load_iris
@@ -77,9 +77,10 @@ grid
 # %% [markdown]
 # ### NLRPD against the training size (figure 9)
 #
-# The negative log rank predictive density of the *true* distribution settles at N ≈ 100, near −0.945: the score does not
-# depend on the training size beyond that. A grid of constant cells comes down to it slowly, for the true density is
-# sharp in places; the average over the posterior of grids is ahead of the single grid at every size.
+# This is the negative log rank predictive density (NLRPD). That of the *true* distribution settles at N ≈ 100, near
+# −0.945, and does not depend on the training size beyond that. A grid of constant cells comes down to it slowly,
+# because the true density is sharp in places. The average over the posterior of grids is ahead of the single grid
+# at every size.
 
 
 # %%
@@ -202,9 +203,9 @@ axes[2].set_title("solid: average, dashed: one grid")
 # %% [markdown]
 # ## Many predictors (sections 3.3 and 5.3)
 #
-# Univariate, naive Bayes, selective naive Bayes and the average over subsets, on correlated predictors of which two are noise. ArviZ
-# compares them from their pointwise log scores. Naive Bayes counts what the predictors share several times; selection and weights
-# mend that.
+# Univariate, naive Bayes, selective naive Bayes and the average over subsets, on correlated predictors of which two
+# are noise. ArviZ compares them from their pointwise log scores. Naive Bayes counts several times what the
+# predictors share. Selection and weights mend that.
 
 # %%
 n = 600

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # EP and PLSOR on the synthetic set of the PLSOR paper
 #
-# One attribute, five ordered classes, a handful of points (Srijith, Shevade and Sundararajan 2012, section 5.1 and Fig. 1). The paper
-# says 20 points, but the counts it gives (2, 3, 10, 5, 1) add up to 21; we follow the counts. Where in its interval each point lies is
-# not published, so they are drawn at random.
+# One attribute, five ordered classes, a handful of points (Srijith, Shevade and Sundararajan 2012, section 5.1 and
+# Fig. 1). The paper says 20 points, but the counts that it gives (2, 3, 10, 5, 1) add up to 21. We follow the
+# counts. It does not say where in its interval each point lies, so they are drawn at random.
 
 # %%
 import numpy as np
@@ -18,8 +18,9 @@ y = np.concatenate([np.full(count, label) for label, count, _, _ in groups])
 grid = np.arange(0, 20.05, 0.1)
 
 # %% [markdown]
-# Both are models of PyMC; the engine is one argument. EP approximates the posterior of the latent function under the ordinal
-# likelihood. PLSOR regresses on the labels as numbers, which is exact, and learns where to cut them from leave-one-out predictions.
+# Both are models of PyMC, and the engine is one argument. EP approximates the posterior of the latent function
+# under the ordinal likelihood. PLSOR regresses on the labels as numbers, which is exact. It learns from
+# leave-one-out predictions where to cut them.
 
 # %%
 fits = {

@@ -2,8 +2,8 @@
 # # From a table of ordered answers to probabilities in five minutes
 #
 # How people feel in the morning, from poor to excellent, and how long they slept. The order of the answers means
-# something, the distances between them are unknown, and the effect of sleep is no straight line: too little is bad,
-# and so is too much.
+# something. The distances between them are unknown. The effect of sleep is no straight line: too little is bad, and
+# so is too much.
 
 # %%
 import numpy as np
@@ -24,9 +24,9 @@ table["mood"] = pd.Categorical.from_codes(
 table.head()
 
 # %% [markdown]
-# A model is one call, and it is a real `pm.Model`: an unknown smooth function of the attributes, noise on top, and
-# thresholds that cut it into classes. Each level of a text column gets a column of its own. The labels keep their
-# names. A fit takes a second or so.
+# A model is one call, and it is a real `pm.Model`. It has an unknown smooth function of the attributes, noise on
+# top, and thresholds that cut it into classes. Each level of a text column gets a column of its own. The labels
+# keep their names. A fit takes a second or so.
 
 # %%
 model = pmo.gp_model(table[["sleep", "coffee"]], table["mood"], ard=True)
@@ -34,8 +34,8 @@ fit = pmo.fit(model, progressbar=False)
 fit
 
 # %% [markdown]
-# Predictions for new rows are probabilities of the classes, under your labels; `kind=` asks for something else, such
-# as the class itself or the chance of *at most* fair.
+# Predictions for new rows are probabilities of the classes, under your labels. `kind=` asks for something else,
+# such as the class itself or the chance of *at most* fair.
 
 # %%
 new = pd.DataFrame({"sleep": [4.0, 7.5, 10.5], "coffee": ["yes", "yes", "no"]})
@@ -65,7 +65,7 @@ effect
 pmo.plots.plot_effects(fit, "coffee")
 
 # %% [markdown]
-# Can the probabilities be believed? Each row is predicted from all others, at no further cost; a curve within the
+# Can the probabilities be believed? Each row is predicted from all others, at no further cost. A curve within the
 # grey band is calibrated.
 
 # %%

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Raters and items
 #
-# A survey: forty essays, each read by some of ten raters, who give marks from 1 to 5. Raters differ in severity, essays
-# in quality, and the marks change with the length of an essay, but not along a line. Some marks are missing. The data
-# are synthetic, so that the truth is known.
+# A survey: forty essays, each read by some of ten raters, who give marks from 1 to 5. Raters differ in severity,
+# essays in quality. The marks change with the length of an essay, but not along a line. Some marks are missing. The
+# data are synthetic, so the truth is known.
 
 # %%
 import warnings
@@ -42,8 +42,8 @@ table.head()
 # %% [markdown]
 # ## The model is one line
 #
-# A factor, a smooth, and two groups: severity of raters, and what is left of an essay's quality. Rows without a mark are
-# marginalised.
+# A factor, a smooth, and two groups: the severity of raters, and what is left of an essay's quality. Rows without a
+# mark are marginalised.
 
 # %%
 formula = "mark ~ topic + gp(words) + (1 | rater) + (1 | essay)"

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Learning from unlabelled rows
 #
-# Three ordered classes in the plane, ten labelled and a hundred unlabelled rows of each (Srijith, Shevade and Sundararajan 2013,
-# section 4 and Fig. 1). The paper does not say which Gaussians it drew from; these are ours. In the first set labelled and unlabelled rows
-# are drawn alike; in the second the labelled ones are narrow and displaced to the right, so that the gaps between the unlabelled clouds are not in the
-# middle between the labelled ones.
+# Three ordered classes in the plane, ten labelled and a hundred unlabelled rows of each (Srijith, Shevade and
+# Sundararajan 2013, section 4 and Fig. 1). The paper does not say which Gaussians it drew from. These are ours. In
+# the first set labelled and unlabelled rows are drawn alike. In the second the labelled ones are narrow and
+# displaced to the right. So the gaps between the unlabelled clouds are not in the middle between the labelled ones.
 
 # %%
 import numpy as np
@@ -30,9 +30,10 @@ sets = {
 }
 
 # %% [markdown]
-# Unlabelled rows are given by `unlabeled=` (or by missing labels in `y`). Without further ado they are marginalised and change nothing;
-# `semisupervised=True` runs the paper's Algorithm 1: the unlabelled rows get labels in the proportions of the labelled ones, and the hyperparameters have
-# to make these labels probable too, with a weight λ that grows to one.
+# Unlabelled rows are given by `unlabeled=`, or by missing labels in `y`. By default they are marginalised and
+# change nothing. `semisupervised=True` runs the paper's Algorithm 1. The unlabelled rows get labels in the
+# proportions of the labelled ones. The hyperparameters have to make these labels probable too, with a weight λ that
+# grows to one.
 
 # %%
 fits = {}
@@ -47,8 +48,8 @@ for name, ((X, y), (Xu, truth)) in sets.items():
     print(f"  final labels {np.mean(fit.unlabeled_labels != truth):.3f}")
 
 # %% [markdown]
-# The decision boundaries: where the mean of the latent function crosses a threshold. Labelled rows are large, unlabelled ones small and
-# coloured by the truth, which no fit has seen.
+# The decision boundaries are where the mean of the latent function crosses a threshold. Labelled rows are large.
+# Unlabelled ones are small and coloured by the truth, which no fit has seen.
 
 # %%
 x1, x2 = np.meshgrid(np.linspace(-6, 6.5, 121), np.linspace(-3, 4, 71))
@@ -68,8 +69,8 @@ axes[0].set_ylabel("$x_2$")
 axes[1].legend(loc="lower right")
 
 # %% [markdown]
-# What happened on the way: for each weight λ, the log evidence of the labelled rows, the mean log probability of the labels given to the
-# unlabelled ones, and how many pairs of labels were switched.
+# What happened on the way, for each weight λ: the log evidence of the labelled rows, the mean log probability of
+# the labels given to the unlabelled ones, and how many pairs of labels were switched.
 
 # %%
 figure, axes = plt.subplots(1, 3, figsize=(12, 3), layout="constrained")

@@ -1,9 +1,10 @@
 # %% [markdown]
 # # Which interactions?
 #
-# A response of four attributes. Which matter, and which matter together? The ANOVA model has a smooth function of each
-# attribute and of each pair, all with mean zero over the data, each with a variance of its own. Variances of terms that
-# explain nothing go to zero. The data are synthetic: the truth is one sine, one cosine and one product.
+# A response of four attributes. Which matter, and which matter together? The ANOVA model has a smooth function of
+# each attribute and of each pair. All have mean zero over the data, and each has a variance of its own. Variances
+# of terms that explain nothing go to zero. The data are synthetic: the truth is one sine, one cosine and one
+# product.
 
 # %%
 import numpy as np
@@ -37,8 +38,8 @@ pmo.plots.plot_terms(anova, most=6)
 # %% [markdown]
 # ## Does it predict better?
 #
-# A single covariance with a length-scale for each attribute can learn the same function, but has to find out from the
-# data that most interactions are not there.
+# A single covariance with a length-scale for each attribute can learn the same function. But it has to find out
+# from the data that most interactions are not there.
 
 # %%
 columns = ["dose", "age", "time", "weight"]

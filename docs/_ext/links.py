@@ -11,6 +11,8 @@ from sphinx.addnodes import pending_xref
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
+from pmordinal import SemiSupervisedFit
+
 SHORT = {
     "pmo": "pmordinal",
     "pmordinal": "pmordinal",
@@ -21,6 +23,8 @@ SHORT = {
     "pd": "pandas",
     "np": "numpy",
 }
+# What a `fit` has only if it is semi-supervised.
+UNLABELED = {*vars(SemiSupervisedFit), *SemiSupervisedFit.__annotations__}
 CODE = re.compile(rf"({'|'.join(SHORT)})\.([A-Za-z_][\w.]*)")
 BIB = Path(__file__).parents[1] / "references.bib"
 KEYS = re.findall(r"^@\w+\{(\w+),", BIB.read_text(), re.MULTILINE)
@@ -43,11 +47,14 @@ class CodeLinks(SphinxTransform):
                 literal.parent, nodes.reference | pending_xref | nodes.title
             ):
                 continue
+            owner = SHORT[found[1]]
+            if found[1] == "fit" and found[2].split(".")[0] in UNLABELED:
+                owner = "pmordinal.SemiSupervisedFit"
             link = pending_xref(
                 "",
                 refdomain="py",
                 reftype="obj",
-                reftarget=f"{SHORT[found[1]]}.{found[2]}",
+                reftarget=f"{owner}.{found[2]}",
                 refexplicit=True,
                 refwarn=False,
                 refdoc=self.env.docname,

@@ -169,7 +169,7 @@ STEPS = {  # what docs/extending.md says: where the file goes, and the lines tha
         "gram/polynomial.py",
         "gram/__init__.py",
         [
-            ("linear, periodic, precomputed,", "linear, periodic, polynomial, precomputed,"),
+            ("    periodic,\n", "    periodic,\n    polynomial,\n"),
             (
                 "    **periodic.BUILDERS,\n",
                 "    **periodic.BUILDERS,\n    **polynomial.BUILDERS,\n",
@@ -190,7 +190,7 @@ STEPS = {  # what docs/extending.md says: where the file goes, and the lines tha
 CONTRACT = {
     "link": (
         "engines/test_engine_contract.py",
-        "loglog and (gradient_is or near_the_integral) and not sparse",
+        "loglog and (test_links or gradient_is or near_the_integral) and not sparse",
     ),
     "covariance": ("gram/test_gram.py", "polynomial or partly"),
     "engine": ("engines/test_engine_contract.py", "newton and not extreme and not conflicting"),
@@ -208,6 +208,8 @@ def test_skeleton_in_the_package_passes_the_contract(what, tmp_path):
         ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__")
     )
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    (tmp_path / "docs").mkdir()
+    shutil.copy(ROOT / "docs" / "architecture.md", tmp_path / "docs")  # tests/house reads it
     shutil.copy(ROOT / "docs" / "extending" / f"{what}.py", tmp_path / "pmordinal" / place)
     file = tmp_path / "pmordinal" / register
     text = file.read_text()
@@ -215,6 +217,9 @@ def test_skeleton_in_the_package_passes_the_contract(what, tmp_path):
         assert old in text, f"docs/extending.md speaks of a line that is gone: {old}"
         text = text.replace(old, new)
     file.write_text(text)
+    if what == "link":
+        with (tmp_path / "tests" / "links" / "test_links.py").open("a") as out:
+            out.write((ROOT / "docs" / "extending" / "link_reference.py").read_text())
     tests, chosen = CONTRACT[what]
     command = [
         sys.executable,
@@ -224,6 +229,7 @@ def test_skeleton_in_the_package_passes_the_contract(what, tmp_path):
         "-p",
         "no:cacheprovider",
         f"tests/{tests}",
+        "tests/links/test_links.py",
         "tests/house/test_rooms.py",
     ]
     command += ["-k", f"({chosen}) or rooms", "-x"]

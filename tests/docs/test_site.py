@@ -5,7 +5,10 @@ import os
 import re
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import ClassVar
 
 import pytest
 
@@ -70,6 +73,40 @@ def test_notebooks_are_written_without_the_names_of_what_they_draw(tmp_path):
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
         assert not any(cell.get("outputs") for cell in notebook.cells)
+
+
+class Sites(BaseHTTPRequestHandler):
+    """One site has an inventory, one a login page in its place, the others none."""
+
+    answers: ClassVar[dict[str, bytes]] = {
+        "/good/": b"# Sphinx inventory version 2",
+        "/login/": b"<html>",
+    }
+
+    def do_GET(self):
+        content = self.answers.get(self.path.removesuffix("objects.inv"))
+        self.send_response(404 if content is None else 200)
+        self.end_headers()
+        self.wfile.write(content or b"# Sphinx inventory? Not found")
+
+    def log_message(self, *_):
+        pass
+
+
+def test_sites_that_cannot_be_reached_are_not_linked(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("sphinx")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    inventories = load(DOCS / "_ext" / "inventories.py")
+    with HTTPServer(("127.0.0.1", 0), Sites) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        base = f"http://127.0.0.1:{server.server_port}"
+        pages = {name: f"{base}/{name}/" for name in ("good", "login", "missing")}
+        pages["away"] = "http://127.0.0.1:9/"
+        found = inventories.mapping(pages, tmp_path)
+        assert found == {"good": (pages["good"], str(tmp_path / "good.inv"))}
+        assert "login, missing, away" in capsys.readouterr().out
+        server.shutdown()
+    assert inventories.mapping({"good": pages["good"]}, tmp_path) == found  # kept for today
 
 
 @pytest.mark.slow
