@@ -44,11 +44,14 @@ TABLES = Path(__file__).parents[1] / "docs" / "tables"
 def run(name, keys, fields, tasks, function):
     """Append a line for each task that is not in the table yet, below the command that ran it."""
     path = TABLES / f"{name}.csv"
-    done, heading = set(), "" if path.exists() else f"{','.join(keys + fields)}\n"
+    done, heading = set(), made(" ".join(sys.argv[1:]))
     if path.exists():
         table = pd.read_csv(path, comment="#", dtype=str)
         done = set(table[keys].itertuples(index=False, name=None))
-    heading = made(" ".join(map(str, sys.argv[1:]))) + heading
+        comments = [line for line in path.read_text().splitlines(True) if line.startswith("#")]
+        heading = "" if "".join(comments[-2:]) == heading else heading
+    else:
+        heading += f"{','.join(keys + fields)}\n"
     for task in tasks:
         if tuple(map(str, task)) in done:
             continue
@@ -146,27 +149,28 @@ FLAT = {
         gaps=pm.LogNormal("gaps", 0.0, 1000.0, shape=3, initval=np.full(3, 0.4)),
     ),
 }
+SUMS = ("recommended", "linear")  # no prior is left out; other covariances
 WITHOUT = [
     "none",
     *("+".join(some) for k in (1, 2, 3) for some in combinations(FLAT, k)),
-    "recommended",  # no prior is left out; the sum that is the default
+    *SUMS,
 ]
 
 
 def priors(partition, without):
     """Fit 50 labelled rows of California, with some of the default priors left out."""
     split, y = pooled(Task("ssgpor", "california-50", 5, partition, "ep"), DATA)
-    out = without.split("+") if without in WITHOUT[1:-1] else []
+    out = [] if without in ("none", *SUMS) else without.split("+")
     options = {"categories": range(5)}
     with pm.Model() as model:
-        if without == "recommended":
-            pmo.gp_model(split.X, split.y, **options)
+        if without in SUMS:
+            pmo.gp_model(split.X, split.y, without, **options)
         else:
             own = {name: FLAT[name]() for name in out}
             pmo.gp_model(split.X, split.y, "expquad", **options, **own)
     with warnings.catch_warnings(action="ignore", category=pmo.ConvergenceWarning):
         fit = pmo.fit(model, progressbar=False)
-    lengthscale = np.nan if without == "recommended" else float(fit.point["lengthscale"])
+    lengthscale = np.nan if without in SUMS else float(fit.point["lengthscale"])
     scores = errors(y, fit.predict(split.Xnew).to_numpy())
     yield [*scores, fit.log_evidence, lengthscale, float(fit.noise), *map(float, fit.thresholds)]
 

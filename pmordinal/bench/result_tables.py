@@ -271,7 +271,8 @@ def _semisupervised(results: pd.DataFrame) -> list[Table]:
             "inductive setting at its smallest fraction of labels."
         )
         if len(frame):
-            frame = _rounded(frame, 4)
+            counts = [str(int(n)) for n in frame["partitions"]]
+            frame = _rounded(frame, 4).assign(partitions=counts)
             found.append(Table(f"Unlabelled rows: {title.removesuffix(', %')}", note, frame))
     return found
 
