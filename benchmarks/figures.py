@@ -1,19 +1,23 @@
 """Tables behind figures of the papers that are not benchmarks of partitions: ``docs/tables/NAME.csv``.
 
 ``python benchmarks/figures.py [NAME ...]`` runs all or some: ``ratings`` (training sizes on synthetic ratings),
-``genes`` (genes selected inside the training rows), ``truth``, ``noise``, ``blocks`` (MODL on synthetic pairs). A task
+``genes`` (genes selected inside the training rows), ``priors`` (California with 50 labels, without some of the priors),
+``truth``, ``check``, ``noise``, ``blocks`` (MODL on synthetic pairs), ``workclass`` (counts of Adult). A task
 is appended when it is done; tasks that are there are not run again, so that a run that was stopped goes on, and one
-with larger ``--repeats`` adds to it. The gene data are read from ``../shared/data`` (or ``$PMORDINAL_DATA``).
+with larger ``--repeats`` adds to it. Above the lines of a run a comment has its date, versions and command. The data
+are read from ``../shared/data`` (or ``$PMORDINAL_DATA``).
 """
 
 import argparse
 import csv
 import os
 import platform
+import sys
 import time
 import warnings
 from datetime import date
 from importlib.metadata import version
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -23,36 +27,54 @@ from modl import block_pair
 from scipy.stats import norm
 
 import pmordinal as pmo
+from pmordinal.bench.base import Task
+from pmordinal.bench.suites import pooled
 from pmordinal.modl import fit_grid, nlrpd_of_cdf
 
 DATA = Path(os.environ.get("PMORDINAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
+LABELS = (
+    *("Federal-gov", "Local-gov", "Never-worked", "Private", "Self-emp-inc"),
+    *("Self-emp-not-inc", "State-gov", "Without-pay", "?"),
+)
 # This gene alone separates the three classes of all 24 samples, without overlap; no other does.
 SEPARATING = "ILMN_1759232"
 TABLES = Path(__file__).parents[1] / "docs" / "tables"
 
 
 def run(name, keys, fields, tasks, function):
-    """Append a line for each task that is not in the table yet."""
+    """Append a line for each task that is not in the table yet, below the command that ran it."""
     path = TABLES / f"{name}.csv"
-    if not path.exists():
-        versions = ", ".join(f"{p} {version(p)}" for p in ("pmordinal", "pymc", "numpy", "scipy"))
-        made = f"# {date.today()}; Python {platform.python_version()}, {versions}"
-        path.write_text(
-            f"{made}\n# python benchmarks/figures.py {name}\n{','.join(keys + fields)}\n"
-        )
-    done = set(pd.read_csv(path, comment="#", dtype=str)[keys].itertuples(index=False, name=None))
+    done, heading = set(), made(" ".join(sys.argv[1:]))
+    if path.exists():
+        table = pd.read_csv(path, comment="#", dtype=str)
+        done = set(table[keys].itertuples(index=False, name=None))
+        comments = [line for line in path.read_text().splitlines(True) if line.startswith("#")]
+        heading = "" if "".join(comments[-2:]) == heading else heading
+    else:
+        heading += f"{','.join(keys + fields)}\n"
     for task in tasks:
         if tuple(map(str, task)) in done:
             continue
         began = time.process_time()
-        lines = function(*task)
+        lines = list(function(*task))
         with path.open("a", newline="") as file:
+            file.write(heading)
             writer = csv.writer(file, lineterminator="\n")
             writer.writerows(
                 [*task, *(f"{v:.5g}" if isinstance(v, float) else v for v in line)]
                 for line in lines
             )
+        heading = ""
         print(name, *task, f"{time.process_time() - began:.1f} CPU s", flush=True)
+
+
+def made(arguments):
+    """Return comments with the date, the versions and the command."""
+    versions = ", ".join(f"{p} {version(p)}" for p in ("pmordinal", "pymc", "numpy", "scipy"))
+    return (
+        f"# {date.today()}; Python {platform.python_version()}, {versions}\n"
+        f"# python benchmarks/figures.py {arguments}\n"
+    )
 
 
 def errors(truth, probs):
@@ -115,6 +137,44 @@ def genes(repeat, without):
             yield [len(columns), engine, *errors(y[test], fit.predict(B).to_numpy())]
 
 
+# What a prior becomes that is left out: one that is flat where the optimiser moves.
+FLAT = {
+    "lengthscale": lambda: pm.LogNormal.dist(0.0, 1000.0),
+    "noise": lambda: pm.LogNormal.dist(0.0, 1000.0),
+    "thresholds": lambda: pmo.thresholds(
+        "thresholds",
+        5,
+        kind="padded",
+        first=pm.Normal("first", 0.0, 1000.0, initval=-0.6),
+        gaps=pm.LogNormal("gaps", 0.0, 1000.0, shape=3, initval=np.full(3, 0.4)),
+    ),
+}
+SUMS = ("recommended", "linear")  # no prior is left out; other covariances
+WITHOUT = [
+    "none",
+    *("+".join(some) for k in (1, 2, 3) for some in combinations(FLAT, k)),
+    *SUMS,
+]
+
+
+def priors(partition, without):
+    """Fit 50 labelled rows of California, with some of the default priors left out."""
+    split, y = pooled(Task("ssgpor", "california-50", 5, partition, "ep"), DATA)
+    out = [] if without in ("none", *SUMS) else without.split("+")
+    options = {"categories": range(5)}
+    with pm.Model() as model:
+        if without in SUMS:
+            pmo.gp_model(split.X, split.y, without, **options)
+        else:
+            own = {name: FLAT[name]() for name in out}
+            pmo.gp_model(split.X, split.y, "expquad", **options, **own)
+    with warnings.catch_warnings(action="ignore", category=pmo.ConvergenceWarning):
+        fit = pmo.fit(model, progressbar=False)
+    lengthscale = np.nan if without in SUMS else float(fit.point["lengthscale"])
+    scores = errors(y, fit.predict(split.Xnew).to_numpy())
+    yield [*scores, fit.log_evidence, lengthscale, float(fit.noise), *map(float, fit.thresholds)]
+
+
 def synthetic_pair(n, rng):
     """Draw the heteroscedastic set of [HB2007, section 5.1]; return x, y, and mean and sd of y given x."""
     x = rng.uniform(0.0, np.pi, n)
@@ -123,42 +183,63 @@ def synthetic_pair(n, rng):
     return x, rng.normal(mean, sd), mean, sd
 
 
-def truth(n, n_test, sets, training):
-    """Score the true distribution on new test sets, each with a training set of its own or all with the same one."""
+def true_scores(y_train, n_test, rng):
+    """Return the NLRPD of the true distribution on a new test set."""
+    _, y, mean, sd = synthetic_pair(n_test, rng)
+
+    def log_probability(low, high):
+        a, b = (low - mean) / sd, (high - mean) / sd
+        a, b = np.where(a > 0, -b, a), np.where(a > 0, -a, b)  # the tail that does not cancel
+        la, lb = norm.logcdf(a), norm.logcdf(b)
+        return lb + np.log1p(-np.exp(la - lb))
+
+    return nlrpd_of_cdf(log_probability, y_train, y).mean()
+
+
+def truth(n, n_test):
+    """Score the true distribution on 100 test sets, each with a training set of its own."""
     rng = np.random.default_rng([n, n_test])
-    y_train = synthetic_pair(n, rng)[1]
-    found = []
-    for _ in range(sets):
-        if training == "new":
-            y_train = synthetic_pair(n, rng)[1]
-        _, y, mean, sd = synthetic_pair(n_test, rng)
+    found = [true_scores(synthetic_pair(n, rng)[1], n_test, rng) for _ in range(100)]
+    yield [float(np.mean(found)), float(np.std(found, ddof=1))]
 
-        def log_probability(low, high, mean=mean, sd=sd):
-            a, b = (low - mean) / sd, (high - mean) / sd
-            a, b = np.where(a > 0, -b, a), np.where(a > 0, -a, b)  # the tail that does not cancel
-            la, lb = norm.logcdf(a), norm.logcdf(b)
-            return lb + np.log1p(-np.exp(la - lb))
 
-        found.append(nlrpd_of_cdf(log_probability, y_train, y).mean())
+def check(repeat):
+    """Score the true distribution on 100 test sets of 1024 rows, all with one training set of 384."""
+    rng = np.random.default_rng(repeat)
+    y_train = synthetic_pair(384, rng)[1]
+    found = [true_scores(y_train, 1024, rng) for _ in range(100)]
     yield [float(np.mean(found)), float(np.std(found, ddof=1))]
 
 
 def blocks(n, noise, sets):
     """Count the intervals that are found in blocks with noise; noise 1 is noise alone."""
     rng = np.random.default_rng([n, round(100 * noise), sets])
-    sizes = np.array(
-        [(g.I, g.J) for g in (fit_grid(*block_pair(n, noise, rng)) for _ in range(sets))]
-    )
-    yield [*map(float, sizes.mean(0)), float(np.mean(sizes[:, 1] > 1))]
+    yield intervals(n, noise, sets, rng)
+
+
+def noise(n, repeat):
+    """Count the intervals that are found in noise alone, over 5,000 sets."""
+    yield intervals(n, 1.0, 5000, np.random.default_rng([n, repeat]))
+
+
+def intervals(n, noise, sets, rng):
+    """Return the mean numbers of both sides' intervals, and the share of sets in which any are found."""
+    grids = [fit_grid(*block_pair(n, noise, rng)) for _ in range(sets)]
+    sizes = np.array([(g.I, g.J) for g in grids])
+    return [*map(float, sizes.mean(0)), float(np.mean(sizes[:, 1] > 1))]
+
+
+def workclass(label):
+    """Count the rows of Adult with this workclass by age."""
+    adult = pd.read_csv(DATA / "modl" / "adult.csv.gz")
+    yield from adult["y"][adult["workclass"] == label].value_counts().sort_index().items()
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--repeats", type=int, default=3, help="of ratings and genes")
-    parser.add_argument(
-        "--sets", type=int, default=100, help="of blocks; of noise 50 times as many"
-    )
+    parser.add_argument("--repeats", type=int, default=2, help="of ratings, genes and noise")
+    parser.add_argument("--sets", type=int, default=100, help="of blocks")
     options = parser.parse_args()
     scores = ["zero_one", "absolute", "nlp"]
     repeats = range(options.repeats)
@@ -176,20 +257,24 @@ def main():
             [(r, without) for without in ("none", SEPARATING) for r in repeats],
             genes,
         ),
+        "priors": (
+            ["partition", "without"],
+            [*scores, "log_evidence", "lengthscale", "noise", "b1", "b2", "b3", "b4"],
+            [(p, without) for p in range(1, 21) for without in WITHOUT],
+            priors,
+        ),
         "truth": (
-            ["n", "n_test", "sets", "training"],
+            ["n", "n_test"],
             ["nlrpd", "sd"],
-            [
-                *((n, m, 100, "new") for m in (1000, 10000) for n in powers[1:]),
-                (384, 1024, 100, "same"),
-            ],
+            [(n, m) for m in (1000, 10000) for n in powers[1:]],
             truth,
         ),
+        "check": (["repeat"], ["nlrpd", "sd"], [(r,) for r in range(100)], check),
         "noise": (
-            ["n", "noise", "sets"],
+            ["n", "repeat"],
             ["I", "J", "found"],
-            [(n, 1.0, (50 if n <= 128 else 10) * options.sets) for n in powers[2:11]],
-            blocks,
+            [(n, r) for r in repeats for n in powers[2:11]],
+            noise,
         ),
         "blocks": (
             ["n", "noise", "sets"],
@@ -201,6 +286,7 @@ def main():
             ],
             blocks,
         ),
+        "workclass": (["workclass"], ["age", "rows"], [(name,) for name in LABELS], workclass),
     }
     for name in options.names or jobs:
         keys, fields, tasks, function = jobs[name]

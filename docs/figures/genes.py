@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 table = pd.read_csv("../tables/genes.csv", comment="#")
 names = ["absolute", "zero_one"]
 means = table.groupby(["without", "engine", "genes"], as_index=False)[names].mean()
-figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 for ax, error in zip(axes, names, strict=True):
     for (without, engine), part in means.groupby(["without", "engine"]):
         colour = "#d95f02" if engine == "laplace" else "#1b6ca8"
@@ -18,4 +18,5 @@ for ax, error in zip(axes, names, strict=True):
         ax.plot(part["genes"], part[error], style, color=colour, marker="o", ms=3, label=label)
     ax.set(xlabel="genes", title="absolute error" if error == "absolute" else "zero-one error, %")
     ax.set_xscale("log", base=2)
-axes[1].legend(fontsize=7)
+handles, labels = axes[0].get_legend_handles_labels()
+figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8)

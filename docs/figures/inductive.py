@@ -32,5 +32,6 @@ for row, error in zip(axes, ("zero_one", "absolute"), strict=True):
             )
         ax.set_title(name)
     row[0].set_ylabel("zero-one error, %" if error == "zero_one" else "absolute error")
-axes[0, 0].legend(fontsize=7)
+handles, labels = axes[0, 0].get_legend_handles_labels()
+figure.legend(handles, labels, loc="outside upper center", ncols=3, fontsize=9)
 figure.supxlabel("labelled training rows, %")

@@ -9,9 +9,9 @@ from matplotlib import pyplot as plt
 
 from pmordinal.modl import fit_grid
 
-counts = pd.read_csv("../tables/workclass.csv", comment="#", index_col="age").drop(columns="?")
-long = counts.stack()
-ages, labels = (np.repeat(long.index.get_level_values(k), long.to_numpy()) for k in (0, 1))
+table = pd.read_csv("../tables/workclass.csv", comment="#").query("workclass != '?'")
+ages, labels = (np.repeat(table[name], table["rows"]) for name in ("age", "workclass"))
+counts = table.pivot(index="age", columns="workclass", values="rows").fillna(0)
 grid = fit_grid(np.asarray(labels, dtype=object), np.asarray(ages, dtype=float))
 groups = [[name] for name in counts.columns] + [list(group) for group in grid.groups]
 edges = np.concatenate(([17.0], grid.y_boundaries, [91.0]))

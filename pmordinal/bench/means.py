@@ -1,6 +1,8 @@
-"""Means over partitions as a small table, which says by itself how and when it was made."""
+"""Means over partitions, and the scores of each, as small tables that say by themselves how and when they were made."""
 
 import io
+from collections.abc import Sequence
+from pathlib import Path
 
 import pandas as pd
 
@@ -25,7 +27,7 @@ def means(results: pd.DataFrame) -> pd.DataFrame:
     """
     good = results[results["error"] == ""]
     groups = good.groupby(BY, sort=False)
-    scores = [name for name in SCORES if good[name].notna().any()]
+    scores = _scores(good)
     table = groups[scores].mean()
     table.insert(0, "partitions", groups["partition"].nunique())
     for name in ("zero_one", "absolute", "nlrpd"):
@@ -36,12 +38,33 @@ def means(results: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def as_csv(results: pd.DataFrame, made: str, command: str) -> str:
-    """Return the means as CSV, after comments with the date, the versions and the command.
+def by_partition(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the scores of each partition, sorted: what paired tests need."""
+    good = results[results["error"] == ""]
+    return good[[*BY, "partition", *_scores(good)]].sort_values([*BY, "partition"])
 
-    ``pd.read_csv(path, comment="#")`` reads it.
-    """
+
+def _scores(good: pd.DataFrame) -> list[str]:
+    """Return the names of the scores that there are."""
+    return [name for name in SCORES if good[name].notna().any()]
+
+
+def as_csv(table: pd.DataFrame, made: Sequence[str]) -> str:
+    """Return a table as CSV after comments, which say how it was made; ``pd.read_csv(path, comment="#")`` reads it."""
     text = io.StringIO()
-    text.write(f"# {made}\n# {' '.join(command.split())}\n")
-    means(results).to_csv(text, index=False, float_format="%.5g", lineterminator="\n")
+    text.writelines(f"# {' '.join(line.split())}\n" for line in made)
+    table.to_csv(text, index=False, float_format="%.5g", lineterminator="\n")
     return text.getvalue()
+
+
+def history(path: Path, made: str, command: str) -> list[str]:
+    """Return dates with versions and commands in turn: those in a file of means, and the last one.
+
+    A folder's results may come from several commands, and its tables hold them all.
+    """
+    past: list[str] = []
+    if path.exists():
+        text = path.read_text(encoding="utf-8", errors="replace")
+        past = [line[2:] for line in text.splitlines() if line.startswith("# ")]
+    runs = [*zip(past[::2], past[1::2], strict=False), (made, " ".join(command.split()))]
+    return [line for one in dict.fromkeys(runs) for line in one]

@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.stats import ttest_rel
 
 from pmordinal.bench import published
-from pmordinal.bench.means import as_csv
+from pmordinal.bench.means import as_csv, by_partition, history, means
 from pmordinal.bench.methods import ABLATION, SEMISUPERVISED
 from pmordinal.data import files
 from pmordinal.diagnostics.scoring import rank_methods
@@ -271,7 +271,8 @@ def _semisupervised(results: pd.DataFrame) -> list[Table]:
             "inductive setting at its smallest fraction of labels."
         )
         if len(frame):
-            frame = _rounded(frame, 4)
+            counts = [str(int(n)) for n in frame["partitions"]]
+            frame = _rounded(frame, 4).assign(partitions=counts)
             found.append(Table(f"Unlabelled rows: {title.removesuffix(', %')}", note, frame))
     return found
 
@@ -354,7 +355,10 @@ def markdown(frame: pd.DataFrame) -> str:
 
 
 def write(suite: str, results: pd.DataFrame, folder: Path, command: str) -> Sequence[Path]:
-    """Write the report as ``SUITE.md`` and ``SUITE.html``, means as ``SUITE_means.csv``, and return the paths."""
+    """Write the report, the means and the scores of each partition, and return the paths.
+
+    They are ``SUITE.md`` and ``SUITE.html``, ``SUITE_means.csv`` and ``SUITE_partitions.csv``.
+    """
     found = tables_of(suite, results)
     names = ("pmordinal", "pymc", "numpy", "scipy")
     versions = ", ".join(
@@ -371,10 +375,12 @@ def write(suite: str, results: pd.DataFrame, folder: Path, command: str) -> Sequ
     ]
     sections.append(page.Section("command", "Command", (page.code(command),)))
     counts = {"sets": str(results["set"].nunique()), "lines": str(len(results))}
+    runs = history(folder / f"{suite}_means.csv", made, command)
     contents = {
         ".md": "\n\n".join(text) + "\n",
         ".html": page.whole_page(title, made, counts, sections),
-        "_means.csv": as_csv(results, made, command),
+        "_means.csv": as_csv(means(results), runs),
+        "_partitions.csv": as_csv(by_partition(results), runs),
     }
     paths = []
     for suffix, content in contents.items():

@@ -148,7 +148,7 @@ def _pooled_sets(folder: Path) -> list[str]:
     return [*GAUSSIANS, *(f"{name}-{labels}" for name in files for labels in LABELLED)]
 
 
-def _pooled(task: Task, folder: Path) -> tuple[Split, np.ndarray]:
+def pooled(task: Task, folder: Path) -> tuple[Split, np.ndarray]:
     """Return random labelled rows and a pool of unlabelled ones, in classes of equal frequency."""
     if task.set in GAUSSIANS:
         X, y, Xnew, truth = gaussians(task.set, task.partition - 1)
@@ -216,7 +216,7 @@ def _run_chu(task: Task, folder: Path) -> list[dict[str, Any]]:
 
 
 def _run_pooled(task: Task, folder: Path) -> list[dict[str, Any]]:
-    return _scored(task, *_pooled(task, folder))
+    return _scored(task, *pooled(task, folder))
 
 
 def _run_inductive(task: Task, folder: Path) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ import pytest
 from pmordinal.bench import methods, published, result_tables, suites
 from pmordinal.bench import run as bench_run
 from pmordinal.bench.base import FIELDS, Clock, Prediction, Split, Task, result
-from pmordinal.bench.means import as_csv
+from pmordinal.bench.means import as_csv, means
 from pmordinal.bench.methods import SEMISUPERVISED, lines, method
 from pmordinal.bench.suites import SUITES
 from pmordinal.bench.support_vectors import _predicted
@@ -357,12 +357,30 @@ def test_command_line(folder, tmp_path, capsys):
     text = (tmp_path / "out" / "gpor.md").read_text()
     assert "| alpha | 2 |" in text and " ".join(["pmordinal", *command]) in text
     assert (tmp_path / "out" / "gpor.html").read_text().startswith("<!DOCTYPE html>")
+    each = pd.read_csv(tmp_path / "out" / "gpor_partitions.csv", comment="#")
+    each = each.set_index(["method", "partition"])["nlp"]
+    assert each.index.is_monotonic_increasing and len(each) == 4
+    for r in found:
+        assert each[r["method"], int(r["partition"])] == pytest.approx(float(r["nlp"]), rel=1e-4)
+
+
+def test_tables_name_every_command_of_their_folder(folder, tmp_path):
+    command = ["bench", "--suite", "gpor", "--data", str(folder), "--sets", "alpha", "--bins", "5"]
+    command += ["--partitions", "1", "--out", str(tmp_path / "out"), "--engines"]
+    for engines in ("gpr", "linear", "gpr"):
+        assert main([*command, engines]) == 0
+    for name in ("gpor_means.csv", "gpor_partitions.csv"):
+        text = (tmp_path / "out" / name).read_text()
+        heads = [line for line in text.splitlines() if line.startswith("#")]
+        assert len(heads) == 4 and heads[0] == heads[2]
+        assert heads[1].endswith("--engines gpr") and heads[3].endswith("--engines linear")
+        assert set(pd.read_csv(tmp_path / "out" / name, comment="#")["method"]) == {"gpr", "linear"}
 
 
 def test_means_say_how_they_were_made():
     table = made_up()
     table.loc[0, "error"] = "ValueError: no luck"
-    text = as_csv(table, "2026-01-01; Python 3", "pmordinal bench\n --suite gpor")
+    text = as_csv(means(table), ["2026-01-01; Python 3", "pmordinal bench\n --suite gpor"])
     assert text.startswith("# 2026-01-01; Python 3\n# pmordinal bench --suite gpor\nset,bins,")
     read = pd.read_csv(StringIO(text), comment="#").set_index(["set", "method"])
     assert read["partitions"].sum() == 26
