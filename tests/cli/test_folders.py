@@ -52,6 +52,26 @@ def test_a_folder_is_fitted_and_predicted(table, folder, capsys):
     assert "exists already" in capsys.readouterr().err
 
 
+@pytest.mark.slow
+def test_a_cluster_fits_and_predicts_a_folder(table, folder):
+    distributed = pytest.importorskip("distributed")
+    files, saved = str(folder / "in" / "*.parquet"), str(folder / "fit.nc")
+    fit = ["fit", files, *OPTIONS, "--engine", "inducing", "--out"]
+    assert main([*fit, str(folder / "here.nc")]) == 0
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(processes=True, **options) as cluster:
+        there = ["--scheduler", cluster.scheduler_address]
+        assert main([*fit, saved, *there]) == 0
+        fitted = cluster.scheduler.transition_counter
+        assert fitted > 0
+        assert main(["predict", saved, files, "--out", str(folder / "out"), *there]) == 0
+        assert cluster.scheduler.transition_counter > fitted
+    here = pmo.load(folder / "here.nc")
+    assert pmo.load(saved).log_evidence == pytest.approx(here.log_evidence, abs=1e-8)
+    found = pd.read_parquet(folder / "out")
+    assert found["predicted"].tolist() == here.predict(table, "class").tolist()
+
+
 @pytest.mark.parametrize(
     ("further", "message"),
     [

@@ -214,6 +214,40 @@ def test_hard_cases_converge(case, start):
     assert np.isfinite(p.evidence_gradient().thresholds).all()
 
 
+@each_sites
+@pytest.mark.parametrize(("noise", "width"), [(0.5, 1e-6), (0.02, 1e-3), (1e-3, 1e-6)])
+def test_narrow_classes_converge(sites, noise, width):
+    X, y, _ = table(300, noise=noise)
+    thresholds = 0.3 + width * np.arange(5)
+    y = np.where(y > 1, 5, 0)
+    y[:40] = np.arange(40) % 4 + 1  # in narrow classes, wherever their rows are
+    X[40:60] = X[:20]  # and rows like them in others
+    gram = gram_at(pm.gp.cov.ExpQuad(2, ls=0.7), X)
+    p = Inducing(30, sites=sites)(gram, y, OrdinalLikelihood(thresholds, noise))
+    assert p.status.converged, p.status
+    assert np.isfinite(p.log_evidence) and np.isfinite(p.variance).all()
+    gradient = p.evidence_gradient()
+    assert np.isfinite([*gradient.thresholds, gradient.log_noise]).all()
+    np.testing.assert_allclose(p.likelihood.probabilities(*p.latent(X[:9])).sum(1), 1.0, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:.*inducing rows are few", "ignore:.*did not converge")
+@pytest.mark.parametrize(
+    "case",
+    first_fast([{"noise": 0.02, "classes": 30}, {"noise": 0.02}, {"noise": 0.3, "d": 20}]),
+    ids=str,
+)
+def test_whole_fits_of_hard_cases_converge_or_say_why(case):
+    X, y, _ = table(200, **case)
+    X[100:150] = X[50:100]  # the same rows with other labels
+    fit = pmo.fit(pmo.gp_model(X, y, "expquad", engine=Inducing(30)), progressbar=False)
+    assert fit.status.converged or fit.status.message
+    assert np.isfinite(fit.log_evidence) and np.isfinite(fit.noise) and fit.noise > 0
+    probs = np.asarray(fit.predict(X))
+    assert np.isfinite(probs).all()
+    np.testing.assert_allclose(probs.sum(1), 1.0, rtol=1e-9)
+
+
 def test_too_few_passes_are_said():
     X, y, thresholds = table(100, noise=0.05)
     gram = gram_at(pm.gp.cov.ExpQuad(2, ls=1.0), X)
@@ -306,6 +340,46 @@ def test_a_basis_beyond_the_rows_is_refused():
     gram = gram_at(pm.gp.cov.ExpQuad(2, ls=0.5), X)
     with pytest.raises(ValueError, match="basis must hold some of the rows 0 to 19"):
         Inducing(basis=(3, 20))(gram, y, OrdinalLikelihood(thresholds, 0.3))
+
+
+def test_a_sampler_chooses_inducing_rows_once_and_starts_where_it_was(monkeypatch):
+    X, y, _ = table(80)
+    chosen, passes, run = [], [], Inducing.__call__
+
+    def counted(self, *arguments):
+        assert self.basis is not None
+        posterior = run(self, *arguments)
+        chosen.append(self.basis)
+        passes.append(posterior.status.iterations)
+        return posterior
+
+    monkeypatch.setattr(Inducing, "__call__", counted)
+    # all rows are inducing rows
+    densities = []
+    for engine in (Inducing(80), "ep"):
+        model = pmo.gp_model(X, y, "expquad", engine=engine)
+        value, point = model.compile_fn(model.logp()), model.initial_point()
+        shifts = np.random.default_rng(0).normal(size=40).cumsum() * 0.02
+        densities.append([value({k: v + by for k, v in point.items()}) for by in shifts])
+    np.testing.assert_allclose(*densities, atol=1e-5)
+    assert len(set(chosen)) == 1
+    assert np.mean(passes[-20:]) < 0.6 * np.mean(passes[:10])
+
+
+@pytest.mark.slow
+def test_sampled_hyperparameters_are_those_of_the_full_engine():
+    X, y, _ = table(40)
+    drawn = []
+    for engine in (Inducing(40), "ep"):
+        with pmo.gp_model(X, y, "expquad", engine=engine):
+            tree = pm.sample(200, tune=200, chains=1, progressbar=False, random_seed=1)
+        drawn.append(
+            {name: np.log(tree["posterior"][name].values) for name in ("lengthscale", "noise")}
+        )
+    for name, of_inducing in drawn[0].items():
+        full = drawn[1][name]
+        assert abs(of_inducing.mean() - full.mean()) < 0.4 * full.std()
+        assert of_inducing.std() == pytest.approx(full.std(), rel=0.4)
 
 
 @pytest.mark.parametrize("sites", first_fast(FULL))
