@@ -23,6 +23,7 @@ def sample(
     Xnew=None,
     *,
     thin: int = 1,
+    corrected: bool = False,
     seed: int | None = None,
     progressbar: bool = True,
     random_seed: int | None = None,
@@ -43,6 +44,8 @@ def sample(
         New rows to predict.
     thin : int
         The latent function is drawn for every `thin`-th draw, and these alone are returned.
+    corrected : bool
+        Correct the draws for the error of the engine, which must be ``"ep"`` or ``"laplace"``; see `sample_posterior`.
     seed, random_seed : int, optional
     progressbar : bool
     **options
@@ -53,7 +56,7 @@ def sample(
     DataTree
         As of `sample_posterior`. In ``sample_stats``, `log_evidence_correction` is the engine's estimate of its
         error at each draw, if it has one. What it has in common over the draws cancels, its spread
-        biases them: above 0.2 nats there is a warning.
+        biases them: above 0.2 nats there is a warning, unless they are corrected.
 
     Examples
     --------
@@ -78,8 +81,11 @@ def sample(
             progressbar=progressbar,
             **{**settings, **options},
         )
-    result = sample_posterior(model, tree, Xnew, thin=thin, seed=seed, progressbar=progressbar)
-    _judge(result)
+    result = sample_posterior(
+        model, tree, Xnew, thin=thin, corrected=corrected, seed=seed, progressbar=progressbar
+    )
+    if not corrected:
+        _judge(result)
     return result
 
 
@@ -92,6 +98,7 @@ def _judge(tree: xr.DataTree) -> None:
     if spread > WIDE:
         warn(
             f"the error of {tree.attrs['engine']} differs between the draws, by {spread:.2f} nats (one standard "
-            "deviation), so that they are biased: take engine='ep', pmo.sample_exact or pmo.latent_model",
+            "deviation), so that they are biased: take corrected=True, engine='ep', pmo.sample_exact or "
+            "pmo.latent_model",
             ConvergenceWarning,
         )

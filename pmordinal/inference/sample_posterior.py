@@ -26,6 +26,7 @@ from pmordinal.inference.density import (
     of_variables,
     training_data,
 )
+from pmordinal.inference.importance import continued, covering, exact_draw, resampled
 from pmordinal.inference.progress import progress_bar
 from pmordinal.inference.sampled_latent import latent_draws, latent_given
 from pmordinal.likelihood import OrdinalLikelihood, Rows
@@ -43,6 +44,7 @@ def sample_posterior(
     Xnew=None,
     *,
     thin: int = 1,
+    corrected: bool = False,
     seed: int | np.random.Generator | None = None,
     progressbar: bool = True,
     random_seed: int | None = None,
@@ -60,6 +62,11 @@ def sample_posterior(
         New rows to predict, in the units of the training table.
     thin : int
         Use every `thin`-th draw of each chain. The result holds draws × n numbers three times over.
+    corrected : bool
+        Weight the draws by the exact evidence over that of the engine, ``"ep"`` or ``"laplace"``, and resample
+        them, so that they stand for the exact posterior of hyperparameters and latent function. The evidence is
+        estimated by importance sampling at each draw. The tree's attributes `pareto_k`, with a warning above 0.7,
+        and `effective_draws` say what the weights are worth. Some draws occur several times.
     seed, random_seed : int or Generator, optional
     progressbar : bool
 
@@ -70,8 +77,9 @@ def sample_posterior(
         with `Xnew` the groups ``predictions`` (`f` and `y`; given the hyperparameters, rows are drawn
         independently, but jointly for a `latent_model`) and ``predictions_constant_data``. In
         ``sample_stats``, `log_p` and `log_q` are the log densities of the latent draw given the
-        hyperparameters under the model and under the engine, and `log_evidence_correction` is the
-        engine's estimate of its error, if it has one; a `latent_model` has no engine.
+        hyperparameters under the model and under the engine, `log_evidence` is the engine's, and
+        `log_evidence_correction` is the engine's estimate of its error, if it has one, or for corrected draws that by
+        importance sampling; a `latent_model` has no engine.
 
     Examples
     --------
@@ -87,6 +95,10 @@ def sample_posterior(
     thin = checks.integer("thin", thin, minimum=1)
     rng = checks.generator("seed", seed)
     if is_latent(check_model(model)):
+        if corrected:
+            raise ValueError(
+                "corrected: draws of a latent_model have no engine, and are exact already"
+            )
         return _of_latent_model(model, tree, Xnew, thin, rng)
     problem = find_problem(find_evidence(model.logp(jacobian=False)))
     # keeps what the engine selected during pm.sample, but none of its solutions
@@ -97,6 +109,7 @@ def sample_posterior(
             f"Xnew: given hyperparameters, predictions of engine={problem.engine.name!r} are not Gaussian; "
             "use a model with engine='ep'"
         )
+    proposing = covering(problem) if corrected else problem
     given = _given(model, tree).isel(draw=slice(None, None, thin))
     chains, draws = given.sizes["chain"], given.sizes["draw"]
     n = len(problem.X)
@@ -111,7 +124,7 @@ def sample_posterior(
     noise = np.empty((chains, draws) if by_noise is None else (chains, draws, n))
     shape = () if by_threshold is None else (n,)
     thresholds = np.empty((chains, draws, *shape, problem.labels.n_classes - 1))
-    log_prior, log_q = np.empty((chains, draws)), np.empty((chains, draws))
+    log_prior, log_q, log_evidence = np.empty((3, chains, draws))
     converged = np.empty((chains, draws), dtype=bool)
     missed = np.full((chains, draws), np.nan)
     of_terms = Effects.of(problem.features, problem.terms)
@@ -129,14 +142,23 @@ def sample_posterior(
             ):
                 known = found
                 posterior = problem.posterior(values, b, s, problem.y)
-            latent = posterior.draw(1, rng)
+            log_evidence[at] = by_engine = posterior.log_evidence
+            if corrected:
+                around = proposing.posterior(values, b, s, problem.y)
+                latent, log_evidence[at] = exact_draw(around, rng)
+            else:
+                latent = posterior.draw(1, rng)
             f[at], log_prior[at], log_q[at] = latent.f[0], latent.log_prior[0], latent.log_q[0]
             effects[at] = of_terms.draw(posterior, latent, rng)[0]
             converged[at] = posterior.status.converged
-            if (correction := posterior.log_evidence_correction) is not None:
+            if corrected:
+                missed[at] = log_evidence[at] - by_engine
+            elif (correction := posterior.log_evidence_correction) is not None:
                 missed[at] = correction
             if rows is not None and known_at is not None:
-                mean, var = posterior.latent(rows)
+                mean, var = (
+                    continued(posterior, f[at], rows) if corrected else posterior.latent(rows)
+                )
                 f_new[at] = mean + np.sqrt(var) * rng.standard_normal(m)
                 likelihood: OrdinalLikelihood = posterior.likelihood.at_new(known_at)
                 y_new[at] = likelihood.draw(f_new[at], rng)
@@ -155,7 +177,12 @@ def sample_posterior(
         thresholds=thresholds,
         noise=noise,
         log_prior=log_prior,
-        stats={"log_q": log_q, "converged": converged, **_error(missed)},
+        stats={
+            "log_q": log_q,
+            "log_evidence": log_evidence,
+            "converged": converged,
+            **_error(missed),
+        },
         dims={str(name): values.dims[2:] for name, values in given.data_vars.items()},
         log_priors=log_priors(model, {rv.name: given[rv.name].values for rv in model.free_RVs}),
     )
@@ -170,7 +197,7 @@ def sample_posterior(
         coords = {k: result["posterior"][k] for k in dims[:2]} | {"obs": row_names(Xnew, m)}
         predictions = xr.Dataset({"f": (dims, f_new), "y": (dims, y_new)}, coords=coords)
         _add_predictions(result, predictions, rows, problem, Xnew)
-    return result
+    return resampled(result, missed) if corrected else result
 
 
 def _error(missed: np.ndarray) -> dict[str, np.ndarray]:

@@ -42,7 +42,7 @@ HIGHER = 0.1  # nats above the optimum that are not for the optimiser's toleranc
 NEAR = 3.0  # nats below the best, in which another optimum counts
 ALONE = 0.5  # weight of one design point, above which the integral rests on it
 MARGINAL = 1024  # draws for the hyperparameters' own distribution, for a design
-FEW_HYPERPARAMETERS, DRAWS = 4, (256, 512)  # up to so many, and of more
+FEW_HYPERPARAMETERS, DRAWS = 4, (512, 1024)  # up to so many, and of more
 
 
 def integrate(fit: "OrdinalFit", method: str = "psis", *, draws=None, seed=None):
