@@ -68,8 +68,8 @@ def plot_effects(
         places.draw(ax, part, colours[k], dodge(k, len(classes))) for k, part in enumerate(parts)
     ]
     places.label(ax)
-    origin = f"{caption(feature, 20)} = {caption(shown, 20)}"
-    ax.set_ylabel(f"change of probability from\n{origin}, {intervals(kwargs)}")
+    origin = f"{caption(feature, 20)} = {caption(shown, 32)}"
+    ax.set_ylabel(f"change of probability from\n{origin},\n{intervals(kwargs)}")
     if places.ticks is None:
         rug(ax, numbers(fit, feature))
         label_right(ax, [part["mean"].iloc[-1] for part in parts], classes, colours)

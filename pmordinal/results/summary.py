@@ -105,11 +105,10 @@ def parameters(fit: "OrdinalFit") -> dict[str, float]:
         elif dims == ("feature",):
             rows |= {f"{name}[{where}]": entry for where, entry in _by_column(fit, value)}
         else:
-            names = (
-                [column.name for column in fit.features.columns] if dims == ("column",) else None
-            )
             for index, entry in np.ndenumerate(value):
-                where = names[index[0]] if names else ",".join(map(str, index))
+                where = ",".join(map(str, index))
+                if dims == ("column",):
+                    where = fit.features.columns[index[0]].name
                 rows[f"{name}[{where}]"] = float(entry)
     return rows
 
