@@ -4,6 +4,7 @@ Matplotlib typesets text between two dollar signs as mathematics, which names ar
 through `caption`.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,36 @@ def caption(name: Any, width: int = 40) -> str:
         text = f"{text[: width // 2]}…{text[len(text) - (width - 1) // 2 :]}"
     is_parsed = rcParams["text.parse_math"] or rcParams["text.usetex"]
     return text.replace("$", r"\$") if is_parsed else text
+
+
+def captions(names: Sequence[Any], width: int = 40) -> list[str]:
+    """Return the captions of names that stand side by side.
+
+    Where names cut in the middle would look the same, what all begin or end with is left out.
+
+    Examples
+    --------
+    >>> captions(["the first rater of the panel", "the other rater of the panel"], width=12)
+    ['the fi…panel', 'the ot…panel']
+    >>> captions(["rater number 1 of the panel", "rater number 12 of the panel"], width=12)
+    ['…1', '…12']
+    """
+    texts = [str(name) for name in names]
+    cut = [caption(text, width) for text in texts]
+    if len(set(cut)) == len(set(texts)):
+        return cut
+    start = _shared(texts)
+    end = _shared([text[start:][::-1] for text in texts])
+    return [caption(f"…{text[start : len(text) - end]}", width) for text in texts]
+
+
+def _shared(texts: Sequence[str]) -> int:
+    """Return how many letters of whole words all texts begin with."""
+    letters = enumerate(zip(*texts, strict=False))  # to the end of the shortest
+    count = next((i for i, here in letters if len(set(here)) > 1), min(map(len, texts)))
+    while count and texts[0][count - 1].isalnum():
+        count -= 1
+    return count
 
 
 def evenly_chosen(n: int, most: int) -> np.ndarray:

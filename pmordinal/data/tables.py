@@ -302,7 +302,14 @@ def write(parts: Iterable[pd.DataFrame], target: Path | IO[str]) -> int:
 def _write_csv(parts: Iterable[pd.DataFrame], stream: IO[str], separator: str) -> int:
     rows = 0
     for block in parts:
-        mark(block).to_csv(stream, sep=separator, index=False, header=rows == 0)
+        table = mark(block)
+        options: dict[str, Any] = {"sep": separator, "index": False, "header": rows == 0}
+        text = table.to_csv(lineterminator="\n", **options)
+        if (
+            "\r" in text
+        ):  # up to Python 3.12, csv leaves such a text without quotes, which ends the row
+            text = table.to_csv(lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC, **options)
+        stream.write(text)
         rows += len(block)
     return rows
 

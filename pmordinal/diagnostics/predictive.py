@@ -238,14 +238,20 @@ def grouping(source, tree: xr.DataTree, by: Any, n: int) -> Any:
             )
         return groups.remove_unused_categories()
     X = variable(tree, "constant_data", "X")
+    given = source.features.given if isinstance(source, OrdinalFit) else ()
+    coded = {column.name: column.levels for column in given if column.is_coded}
+    if by in coded:
+        codes = X.sel(feature=by).values.astype(int)
+        levels = pd.Index(list(coded[by] or ()))
+        return pd.Categorical.from_codes(codes, levels).remove_unused_categories()
     names = [str(name) for name in X["feature"].values]
     columns = [i for i, name in enumerate(names) if name.startswith(f"{by}=")]
     if not columns:
-        known = sorted({name.split("=")[0] for name in names if "=" in name})
+        known = sorted({*coded, *(name.split("=")[0] for name in names if "=" in name)})
         raise ValueError(
             f"by: {by!r} is no categorical column of the table, those are {known}: pass one of them, or an "
             "array of groups, such as pd.cut(x, 4)"
         )
-    levels = [names[i].removeprefix(f"{by}=") for i in columns]
+    levels = pd.Index([names[i].removeprefix(f"{by}=") for i in columns])
     codes = X.values[:, columns].argmax(1)
-    return pd.Categorical.from_codes(codes, categories=pd.Index(levels)).remove_unused_categories()
+    return pd.Categorical.from_codes(codes, categories=levels).remove_unused_categories()

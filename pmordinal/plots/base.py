@@ -20,13 +20,15 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from scipy.optimize import isotonic_regression
 
-from pmordinal.data.lettering import caption, evenly_chosen
+from pmordinal.data.lettering import caption, captions, evenly_chosen
+from pmordinal.results.fit import OrdinalFit
 
 INK, MUTED, FAINT = "0.1", "0.45", "0.85"  # greys: text and data; reference lines; grid lines
 ACCENT = "#d95f02"  # observed data, distinct from the blues and yellows of the classes
 MOST_NAMES = 16  # largest number of classes in a legend: more would not fit
 WIDEST = 14.0  # inches: a figure with many levels grows to this
 WIDTH = 24  # longest name in a legend or on an axis, in characters
+MOST_TICKS = 500  # rows of the data under a curve
 
 
 def class_colours(n_classes: int) -> list[str]:
@@ -65,7 +67,7 @@ def new_axes(ax: Axes | None, title: str | None = None, slots: float = 0) -> Axe
 
 
 def intervals(options: Mapping[str, Any]) -> str:
-    """Return how probable the intervals of a plot are, in words for its title."""
+    """Return how probable the intervals of a plot are, in words for an axis, a title or a legend."""
     ci_prob = options.get("ci_prob")
     return f"{100 * (rcParams['stats.ci_prob'] if ci_prob is None else ci_prob):.3g} % intervals"
 
@@ -161,6 +163,21 @@ class Places:
         return ax.plot(self.x + shift, mean, "o", color=colour, ms=6, mec="white")[0]
 
 
+def numbers(fit: OrdinalFit, column: str) -> np.ndarray:
+    """Return a numeric column at labelled rows in the user's units; of many rows, at an evenly spaced choice."""
+    X = fit.posterior.gram.X
+    X = fit.features.untransform(X[evenly_chosen(len(X), MOST_TICKS)])
+    return X[:, fit.features.names.index(column)]
+
+
+def rug(ax: Axes, x: np.ndarray) -> None:
+    """Draw the data as ticks at the foot of the axes."""
+    ax.plot(
+        x, np.zeros_like(x), "|", color=INK, ms=7, mew=0.5, alpha=0.5, clip_on=False,
+        transform=ax.get_xaxis_transform(), gid="rug",
+    )  # fmt: skip
+
+
 def dodge(k: int, n: int, width: float = 0.6) -> float:
     """Return the horizontal shift of the k-th of n points at one position.
 
@@ -180,8 +197,9 @@ def label_right(ax: Axes, heights: Sequence[float], names: Sequence[str], colour
     shown = evenly_chosen(len(names), MOST_NAMES)
     low, high = ax.get_ylim()
     wanted = (np.asarray(heights, dtype=float)[shown] - low) / (high - low)
-    for i, height in zip(shown, spread(np.clip(wanted, 0.0, 1.0)), strict=True):
-        colour, name = INK if colours is None else colours[i], caption(names[i], WIDTH)
+    said = captions([names[i] for i in shown], WIDTH)
+    for i, name, height in zip(shown, said, spread(np.clip(wanted, 0.0, 1.0)), strict=True):
+        colour = INK if colours is None else colours[i]
         ax.text(1.015, height, name, color=colour, va="center", transform=ax.transAxes)
 
 
@@ -201,16 +219,18 @@ def class_legend(
         bbox_to_anchor=(1, 1),
         frameon=False,
     )
-    for text, i in zip(legend.get_texts(), shown, strict=True):
+    for text, name in zip(
+        legend.get_texts(), captions([names[i] for i in shown], WIDTH), strict=True
+    ):
         # Set afterwards, since matplotlib leaves names like "" and "_low" out of a legend.
-        text.set_text(caption(names[i], WIDTH))
+        text.set_text(name)
 
 
 def name_axis(ax: Axes, x: np.ndarray, names: Sequence[str], title: str) -> None:
     """Write names under positions on the x axis, as many as fit; rotated if they would overlap."""
     inches = ax.get_window_extent().width / ax.figure.dpi
     shown = evenly_chosen(len(names), max(2, int(4 * inches)))
-    ticks = [caption(names[i], WIDTH) for i in shown]
+    ticks = captions([names[i] for i in shown], WIDTH)
     is_crowded = sum(len(tick) + 2 for tick in ticks) > 10 * inches
     turn: dict[str, Any] = (
         {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if is_crowded else {}

@@ -6,7 +6,7 @@ from arviz_plots import PlotCollection, visuals
 
 from pmordinal.data.lettering import caption
 from pmordinal.diagnostics.model_checks import predictive_bars
-from pmordinal.plots.base import ACCENT, class_colours, name_axis, panels
+from pmordinal.plots.base import ACCENT, class_colours, intervals, name_axis, panels
 from pmordinal.results.fit import OrdinalFit
 
 
@@ -38,7 +38,12 @@ def plot_bars(source: OrdinalFit | xr.DataTree, by=None, **kwargs) -> PlotCollec
         {"count": (("plot_axis", "group", "class"), np.stack([columns[name] for name in names]))},
         coords={"plot_axis": list(names.values()), "group": [str(g) for g in groups]},
     )
-    collection = panels(data, "group", 2.5, "Observed counts (bars) and what the model predicts")
+    collection = panels(
+        data,
+        "group",
+        2.5,
+        f"Observed counts (bars) and what the model predicts ({intervals(kwargs)})",
+    )
     data = collection.data
     collection.map(_bars, "observed", colours=class_colours(len(classes)))
     collection.map(visuals.ci_line_y, "interval", color=ACCENT, width=1.8)

@@ -6,7 +6,7 @@ from arviz_plots import PlotCollection, visuals
 
 from pmordinal.data.lettering import caption
 from pmordinal.diagnostics.model_checks import calibration
-from pmordinal.plots.base import INK, MUTED, class_colours, panels
+from pmordinal.plots.base import INK, MUTED, class_colours, intervals, panels
 
 
 def plot_calibration(source, y=None, **kwargs) -> PlotCollection:
@@ -39,7 +39,8 @@ def plot_calibration(source, y=None, **kwargs) -> PlotCollection:
         {"probability": (("threshold", "plot_axis", "point"), values)},
         coords={"threshold": names, "plot_axis": list(axes)},
     )
-    collection = panels(data, "threshold", 3.0, "Calibration of P(Y ≤ k) at each threshold")
+    band = f"{intervals(kwargs)} of a right model"
+    collection = panels(data, "threshold", 3.0, f"Calibration of P(Y ≤ k), {band}")
     data = collection.data
     collection.map(
         visuals.fill_between_y,

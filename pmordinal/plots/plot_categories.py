@@ -4,6 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from pmordinal.plots.base import (
+    WIDTH,
     Places,
     class_colours,
     class_legend,
@@ -12,11 +13,13 @@ from pmordinal.plots.base import (
     intervals,
     label_right,
     new_axes,
+    numbers,
+    rug,
 )
 from pmordinal.results.effects import effects
 from pmordinal.results.fit import OrdinalFit, a_fit
 
-MOST_NUMBERED = 10  # bars with their numbers in them: more would collide
+NUMBER, LETTER = 0.5, 0.085  # inches of a number in a bar, and of a letter in the legend
 
 
 def plot_categories(
@@ -46,12 +49,14 @@ def plot_categories(
     places = Places.of(table, names)
     if stacked is None:
         stacked = places.ticks is not None
-    title = "Category probabilities" + ("" if stacked else f", {intervals(kwargs)}")
-    ax = new_axes(ax, title, slots=len(places.ticks or ()))
+    ax = new_axes(ax, "Category probabilities", slots=len(places.ticks or ()))
     classes = fit.labels.class_names
     colours = class_colours(len(classes))
     if stacked:
-        drawn = _stack(ax, places, table["mean"].to_numpy().reshape(-1, len(classes)), colours)
+        room = ax.get_window_extent().width / ax.figure.dpi
+        room -= LETTER * min(max(map(len, classes)), WIDTH)
+        probs = table["mean"].to_numpy().reshape(-1, len(classes))
+        drawn = _stack(ax, places, probs, colours, numbered=len(probs) * NUMBER <= room)
     else:
         parts = [table[table["class"] == name] for name in classes]
         drawn = [
@@ -59,7 +64,9 @@ def plot_categories(
             for k, part in enumerate(parts)
         ]
     places.label(ax)
-    ax.set(ylim=(0, 1), ylabel="probability")
+    ax.set(ylim=(0, 1), ylabel="probability" + ("" if stacked else f", {intervals(kwargs)}"))
+    if places.ticks is None:
+        rug(ax, numbers(fit, names[0]))
     if stacked or places.ticks is not None:
         class_legend(ax, drawn, classes, reverse=True)
     else:
@@ -67,7 +74,7 @@ def plot_categories(
     return ax
 
 
-def _stack(ax: Axes, places: Places, probs: np.ndarray, colours: list[str]) -> list:
+def _stack(ax: Axes, places: Places, probs: np.ndarray, colours: list[str], numbered: bool) -> list:
     """Draw the probabilities on top of each other and return what was drawn for each class."""
     tops = probs.cumsum(1)
     bottoms = tops - probs
@@ -77,7 +84,7 @@ def _stack(ax: Axes, places: Places, probs: np.ndarray, colours: list[str]) -> l
             drawn.append(ax.fill_between(places.x, bottoms[:, k], tops[:, k], color=colour, lw=0))
             continue
         drawn.append(ax.bar(places.x, probs[:, k], 0.75, bottoms[:, k], color=colour))
-        for i in (probs[:, k] > 0.06).nonzero()[0] if len(probs) <= MOST_NUMBERED else ():
+        for i in (probs[:, k] > 0.06).nonzero()[0] if numbered else ():
             ax.text(
                 places.x[i],
                 0.5 * (bottoms[i, k] + tops[i, k]),

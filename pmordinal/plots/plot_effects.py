@@ -15,6 +15,8 @@ from pmordinal.plots.base import (
     intervals,
     label_right,
     new_axes,
+    numbers,
+    rug,
 )
 from pmordinal.results.effects import effects, locate
 from pmordinal.results.fit import OrdinalFit, a_fit
@@ -58,7 +60,7 @@ def plot_effects(
     classes = fit.labels.class_names
     colours = class_colours(len(classes))
     slots = len(places.ticks or ()) * max(1.0, len(classes) / 4)
-    title = f"Effect of {caption(feature, 30)} on each category, {intervals(kwargs)}"
+    title = f"Effect of {caption(feature, 30)} on each category"
     ax = new_axes(ax, title, slots)
     ax.axhline(0.0, color=MUTED, lw=0.9, zorder=0)
     parts = [table[table["class"] == name] for name in classes]
@@ -66,8 +68,10 @@ def plot_effects(
         places.draw(ax, part, colours[k], dodge(k, len(classes))) for k, part in enumerate(parts)
     ]
     places.label(ax)
-    ax.set_ylabel(f"change of probability\nfrom {caption(feature, 20)} = {caption(shown, 20)}")
+    origin = f"{caption(feature, 20)} = {caption(shown, 32)}"
+    ax.set_ylabel(f"change of probability from\n{origin},\n{intervals(kwargs)}")
     if places.ticks is None:
+        rug(ax, numbers(fit, feature))
         label_right(ax, [part["mean"].iloc[-1] for part in parts], classes, colours)
     else:
         class_legend(ax, drawn, classes)

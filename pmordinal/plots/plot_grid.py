@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
 from pmordinal import checks
-from pmordinal.data.lettering import caption
+from pmordinal.data.lettering import caption, captions
 from pmordinal.modl.partition.grid import Grid
 from pmordinal.plots.base import WIDTH, ink_on, new_axes
 
@@ -47,7 +47,7 @@ def plot_grid(grid: Grid, ax: Axes | None = None, *, counts: bool = True) -> Axe
     if grid.kind == "categorical" or grid.missing_part is not None:
         ax.set_xticks(
             np.arange(grid.I) + 0.5,
-            [caption(name, WIDTH) for name in table.index],
+            captions(list(table.index), WIDTH),
             rotation=20,
             ha="right",
         )
@@ -56,8 +56,7 @@ def plot_grid(grid: Grid, ax: Axes | None = None, *, counts: bool = True) -> Axe
     if grid.y_labels is None:
         ax.set_yticks(np.arange(1, grid.J), [f"{b:.4g}" for b in grid.y_boundaries])
     else:
-        names = [caption(name, WIDTH) for name in table.columns]
-        ax.set_yticks(np.arange(grid.J) + 0.5, names)
+        ax.set_yticks(np.arange(grid.J) + 0.5, captions(list(table.columns), WIDTH))
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     ax.set(xlabel=caption(grid.x_name), ylabel=caption(grid.y_name))

@@ -16,6 +16,8 @@ from pmordinal.plots.base import (
     label_right,
     name_axis,
     new_axes,
+    numbers,
+    rug,
 )
 from pmordinal.results.chosen_group import chosen_likelihood
 from pmordinal.results.effects import effects, interval_tails
@@ -63,10 +65,11 @@ def plot_latent(
         thresholds = np.repeat(b[:, None], 3, axis=1)
         if tree is not None:
             thresholds = _thresholds(tree, ci_prob)
-        title += f", {intervals({'ci_prob': ci_prob})}"
         ax = new_axes(ax, title, slots=len(places.ticks or ()))
         places.draw(ax, table, INK)
         places.label(ax)
+        if places.ticks is None:
+            rug(ax, numbers(source, names[0]))
     else:
         if len(names) > 1 or kwargs:
             raise ValueError(
@@ -84,7 +87,7 @@ def plot_latent(
         else:
             name_axis(ax, np.arange(len(ticks)), ticks, names[0])
     _classes(ax, thresholds, table, classes)
-    ax.set_ylabel("latent function")
+    ax.set_ylabel(f"latent function, {intervals({'ci_prob': ci_prob})}")
     return ax
 
 

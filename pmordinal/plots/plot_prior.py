@@ -8,6 +8,7 @@ import pymc as pm
 import xarray as xr
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullLocator
 from scipy.stats import gaussian_kde
 
 from pmordinal import checks
@@ -161,6 +162,9 @@ def _density(ax: Axes, name: str, values: xr.DataArray, fitted: Any) -> None:
             ax.axvline(mark, color=colour, lw=1.8, ls="--" if apart else "-")
     if is_log:
         ax.set_xscale("log")
+        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=5))
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.xaxis.set_minor_locator(NullLocator())
     ax.set(xlim=(low, high) if high > low else None, yticks=[])
     ax.set_ylim(0.0)
     ax.spines["left"].set_visible(False)

@@ -116,7 +116,7 @@ def _held(fit: OrdinalFit, row: np.ndarray, names: list[str]) -> str:
         value = f"{row[0, where.start]:.4g}"
         if column.levels is not None:
             match = (row[:, where][:, None] == column.codes).all(axis=-1)
-            value = caption(str(column.levels[int(match.argmax())]), WIDTH)
+            value = caption(str(column.levels[int(match.argmax())]), 32)
         said.append(f"{caption(str(column.name), WIDTH)} = {value}")
     more = f" and {len(said) - MOST_HELD} more" if len(said) > MOST_HELD else ""
     return ", ".join(said[:MOST_HELD]) + more

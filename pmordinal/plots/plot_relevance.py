@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from pmordinal import checks
 from pmordinal.data.lettering import caption
-from pmordinal.plots.base import FAINT, INK, MUTED, WIDTH, new_axes
+from pmordinal.plots.base import FAINT, INK, MUTED, new_axes
 from pmordinal.results.effects import interval_tails
 from pmordinal.results.fit import OrdinalFit, a_fit
 
@@ -47,7 +47,7 @@ def plot_relevance(
     if tree is not None:
         bounds = _intervals(fit, tree, ci_prob).loc[shown.index]
         ax.hlines(y, bounds["low"], bounds["high"], color=MUTED, lw=1.5)
-    ax.set_yticks(y, [caption(name, WIDTH) for name in shown.index])
+    ax.set_yticks(y, [caption(name) for name in shown.index])
     ax.set(xlabel="relevance, variance of the attribute / length-scale²", ylim=(-0.6, len(y) - 0.4))
     ax.set_xlim(left=0.0)
     return ax

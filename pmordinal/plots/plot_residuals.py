@@ -6,7 +6,7 @@ from scipy.stats import beta
 
 from pmordinal.diagnostics.model_checks import surrogate_residuals
 from pmordinal.links import get_link
-from pmordinal.plots.base import FAINT, MUTED, class_colours, new_axes
+from pmordinal.plots.base import FAINT, MUTED, class_colours, intervals, new_axes
 from pmordinal.results.effects import interval_tails
 
 
@@ -54,7 +54,9 @@ def plot_residuals(
     low, high = (noise.quantile(beta.ppf(q, order, n - order + 1)) for q in interval_tails(ci_prob))
     ax = new_axes(ax, "Surrogate residuals")
     colour = class_colours(2)[0]
-    ax.fill_between(x, low, high, color=FAINT, lw=0, label="band of a right model")
+    ax.fill_between(
+        x, low, high, color=FAINT, lw=0, label=f"{intervals({'ci_prob': ci_prob})} of a right model"
+    )
     ax.plot(x, x, color=MUTED, lw=0.9, ls="--")
     ax.plot(x, sets[1:].T, color=colour, lw=0.6, alpha=0.35)
     ax.plot(x, sets[0], "o", color=colour, ms=3.5, mec="white", mew=0.3)

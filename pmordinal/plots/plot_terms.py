@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.font_manager import FontProperties
 
 from pmordinal import checks
-from pmordinal.data.lettering import caption, evenly_chosen
+from pmordinal.data.lettering import caption, captions
 from pmordinal.plots.base import (
     FAINT,
     INK,
@@ -20,6 +20,9 @@ from pmordinal.plots.base import (
     class_colours,
     class_legend,
     dodge,
+    intervals,
+    numbers,
+    rug,
     tidy,
 )
 from pmordinal.results.effects import interval_tails
@@ -31,7 +34,6 @@ COLOUR = class_colours(9)[2]
 FEW = 6  # largest number of curves with bands
 MOST_LEVELS = 9  # largest number of curves, or of points at one place, that are named
 MOST_NAMES = 24  # largest number of levels of a group that are named
-MOST_ROWS = 500  # rows of the data that are shown
 NAMED = 5  # terms left out that are named
 
 
@@ -96,6 +98,7 @@ def plot_terms(
     axes = _panels(len(shapes), figsize)
     largest = max((s.table["mean"].abs().max() for s in shapes if s.kind == "surface"), default=0.0)
     upright = []
+    effect = f"effect, {intervals({'ci_prob': ci_prob})}"
     for ax, name, one in zip(axes, chosen, shapes, strict=True):
         ax.set_title(
             f"{caption(name, 34)} · {_percent(shares[name])}", loc="left", fontsize="medium"
@@ -103,11 +106,11 @@ def plot_terms(
         if one.kind == "surface":
             _surface(ax, fit, one, float(largest))
         elif one.kind == "ordered":
-            _ordered(ax, one)
+            _ordered(ax, one, effect)
         else:
             (_curves if one.kind == "curves" else _points)(ax, fit, one)
             upright.append(ax)
-    _share_heights(upright)
+    _share_heights(upright, effect)
     figure = axes[0].get_figure(root=True)
     if terms is None and len(chosen) < len(shares):
         figure.suptitle(_left_out(shares, len(chosen)), fontsize="medium")
@@ -152,9 +155,7 @@ def _curves(ax: Axes, fit: OrdinalFit, one: Shape) -> None:
             drawn.append(places.draw(ax, part, colour))
         else:
             drawn += ax.plot(part["x"], part["mean"], color=colour, lw=1.0)
-    x = _data(fit, one.x)
-    below: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "clip_on": False}
-    ax.plot(x, np.zeros_like(x), "|", color=INK, ms=5, mew=0.5, alpha=0.5, **below)
+    rug(ax, numbers(fit, one.x))
     lowest, highest = one.table["x"].min(), one.table["x"].max()
     ax.set_xlim(lowest, highest if highest > lowest else lowest + 1.0)
     ax.set_xlabel(_label(one))
@@ -179,10 +180,10 @@ def _points(ax: Axes, fit: OrdinalFit, one: Shape) -> None:
         _legend(ax, drawn, levels, one.z)
 
 
-def _ordered(ax: Axes, one: Shape) -> None:
+def _ordered(ax: Axes, one: Shape, effect: str) -> None:
     """Draw the levels of a group above each other, sorted by their means."""
     y = np.arange(len(one.table))
-    names = [caption(name, WIDTH) for name in one.table["x"]]
+    names = captions(list(one.table["x"]), WIDTH)
     thin = len(y) > MOST_NAMES
     ax.axvline(0.0, color=MUTED, lw=0.8, zorder=0)
     ax.hlines(
@@ -198,7 +199,7 @@ def _ordered(ax: Axes, one: Shape) -> None:
     ax.set_ylim(-0.7, len(y) - 0.3)
     ax.grid(axis="y", color=FAINT, lw=0.0 if thin else 0.6)
     ax.set_axisbelow(True)
-    ax.set_xlabel("effect")
+    ax.set_xlabel(effect)
 
 
 def _surface(ax: Axes, fit: OrdinalFit, one: Shape, largest: float) -> None:
@@ -211,18 +212,11 @@ def _surface(ax: Axes, fit: OrdinalFit, one: Shape, largest: float) -> None:
     bar.outline.set_visible(False)
     bar.locator = plt.MaxNLocator(5, symmetric=True)
     bar.update_ticks()
-    x, z = _data(fit, one.x), _data(fit, one.z)
+    x, z = numbers(fit, one.x), numbers(fit, one.z)
     ax.plot(x, z, "o", color=INK, ms=1.6, mec="none", alpha=0.5)
     ax.set_xlabel(caption(one.x))
     ax.set_ylabel(caption(one.z))
     ax.grid(False)
-
-
-def _data(fit: OrdinalFit, column: str) -> np.ndarray:
-    """Return a column of numbers at labelled rows, in the user's units."""
-    X = fit.posterior.gram.X
-    X = fit.features.untransform(X[evenly_chosen(len(X), MOST_ROWS)])
-    return X[:, fit.features.names.index(column)]
 
 
 def _label(one: Shape) -> str:
@@ -243,9 +237,9 @@ def _legend(ax: Axes, drawn: Sequence[Any], levels: Sequence[str], title: str) -
         text.set_fontsize("small")
 
 
-def _share_heights(axes: Sequence[Axes]) -> None:
+def _share_heights(axes: Sequence[Axes], effect: str) -> None:
     """Give panels one scale of effects, so that their sizes can be compared."""
     limits = np.array([ax.get_ylim() for ax in axes]).reshape(-1, 2)
     for ax in axes:
         ax.set_ylim(limits[:, 0].min(), limits[:, 1].max())
-        ax.set_ylabel("effect")
+        ax.set_ylabel(effect)

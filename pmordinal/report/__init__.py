@@ -40,7 +40,7 @@ from pmordinal.report.page import (
 from pmordinal.report.terms import terms_section
 from pmordinal.report.training_table import repeated, training_table
 from pmordinal.results.fit import OrdinalFit, a_fit
-from pmordinal.results.summary import outcome, parameters, status
+from pmordinal.results.summary import number, outcome, parameters, status
 
 MOST_CURVES = 6  # at most so many attributes have a picture
 MOST_PANELS = 12  # at most so many thresholds have a calibration panel
@@ -158,7 +158,7 @@ def _data(fit: OrdinalFit, rows: pd.DataFrame, target: str) -> Section:
     described = pd.DataFrame(
         [_describe(values) for _, values in rows.items()],
         index=pd.Index(rows.columns, name="attribute"),
-    ).dropna(axis=1, how="all")
+    )
     unlabeled = len(fit.unlabeled)
     said = f"{len(rows):,} rows with a label"
     if fit.by_row.weights is not None:
@@ -180,10 +180,10 @@ def _describe(values: pd.Series) -> dict[str, object]:
     if isinstance(values.dtype, pd.CategoricalDtype):
         counts = values.value_counts(sort=False)
         most = f"{counts.idxmax()} ({counts.max()} rows)"
-        return {"kind": f"{len(counts)} levels", "most frequent": most}
-    described = values.describe()
-    shown = {"mean": "mean", "std": "sd", "min": "smallest", "50%": "median", "max": "largest"}
-    return {"kind": "numeric"} | {name: described[key] for key, name in shown.items()}
+        return {"kind": f"{len(counts)} levels", "values": f"most frequent: {most}"}
+    mean, sd, low, high = map(number, (values.mean(), values.std(), values.min(), values.max()))
+    spread = f" ± {sd}" if sd else ""  # one row has none
+    return {"kind": "number", "values": f"{mean}{spread}, from {low} to {high}"}
 
 
 def _parameters(fit: OrdinalFit) -> Section:

@@ -33,7 +33,7 @@ def grids_section(grids: Mapping[str, Grid], ranking: pd.DataFrame, target: str)
         plot_grid(grids[name], ax)
         pictures.append([figure(drawn, f"{name} and {target}: counts, and shares by colour")])
     if pictures:
-        parts.append(columns(*pictures))
+        parts.append(columns(*pictures, wide=True))
     else:
         parts.append(text("No attribute says anything on its own.", "soft"))
     return Section("modl", "MODL ranking", tuple(parts))

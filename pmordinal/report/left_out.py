@@ -9,6 +9,7 @@ from pmordinal.report.training_table import repeated
 from pmordinal.results.fit import OrdinalFit
 
 LEAST_EXPECTED = 8  # number of the most surprising labels that are shown
+LONGEST_HEAD = 8  # letters of a class over a column of the confusion matrix
 SCORES = {
     "zero_one": "wrong class",
     "absolute": "mean absolute error, in classes",
@@ -38,8 +39,12 @@ def left_out_section(fit: OrdinalFit, score, target: str) -> Section:
     )
     crossed = np.zeros((len(names), len(names)), dtype=int)
     np.add.at(crossed, (y[again], guess[again]), 1)
+    heads, rows = list(names), list(names)
+    if max(map(len, names)) > LONGEST_HEAD:  # else the matrix is wider than the page
+        heads = [str(k) for k in range(1, len(names) + 1)]
+        rows = [f"{k} · {name}" for k, name in zip(heads, names, strict=True)]
     confusion = pd.DataFrame(
-        crossed, index=pd.Index(names, name=f"{target} ↓ predicted →"), columns=names
+        crossed, index=pd.Index(rows, name=f"{target} ↓ predicted →"), columns=heads
     )
     worst = np.argsort(fit.posterior.leave_one_out.value)[:LEAST_EXPECTED]
     surprising = pd.DataFrame(

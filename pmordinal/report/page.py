@@ -32,12 +32,13 @@ nav { margin-top: 1.2rem; font-size: .92rem; display: flex; flex-wrap: wrap; gap
 nav a { color: var(--accent); text-decoration: none; }
 nav a:hover { text-decoration: underline; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .75rem; margin-top: 1.4rem; }
-.tile { background: var(--wash); border: 1px solid var(--line); border-radius: .5rem; padding: .65rem .85rem; }
-.tile b { display: block; font-size: 1.1rem; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
+.tile { background: var(--wash); border: 1px solid var(--line); border-radius: .5rem; padding: .65rem .7rem; }
+.tile b { display: block; font-size: 1.02rem; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 .tile span { color: var(--soft); font-size: .84rem; }
 .warn { color: var(--warn); font-weight: 600; }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: 0 2rem;
   align-items: start; }
+.columns.wide { grid-template-columns: repeat(auto-fit, minmax(min(25rem, 100%), 1fr)); }
 .columns > * { min-width: 0; }
 .scroll { overflow-x: auto; margin: .4rem 0 1rem; }
 table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
@@ -64,7 +65,8 @@ footer { max-width: 62rem; margin: 3rem auto 2rem; padding: 0 1.25rem; }
     --accent: #1f5fa8; }
   body { font-size: 10.5pt; } nav { display: none; } h2, h3 { break-after: avoid; }
   figure, tr, .tile { break-inside: avoid; } .scroll { overflow: visible; } pre { white-space: pre-wrap; }
-  th, td { white-space: normal; }
+  th, td { white-space: normal; } .bar, td { print-color-adjust: exact; }
+  .columns.wide { grid-template-columns: 1fr 1fr; }
 }
 """
 MOST_ROWS = 40  # of a table in the report
@@ -134,11 +136,10 @@ def code(content: str) -> str:
     return f"<pre>{escape(content)}</pre>"
 
 
-def columns(*blocks: Iterable[str]) -> str:
-    """Return blocks side by side where the page is wide enough."""
-    return (
-        f'<div class="columns">{"".join(f"<div>{''.join(block)}</div>" for block in blocks)}</div>'
-    )
+def columns(*blocks: Iterable[str], wide: bool = False) -> str:
+    """Return blocks side by side where the page is wide enough; at most two if they are wide."""
+    inner = "".join(f"<div>{''.join(block)}</div>" for block in blocks)
+    return f'<div class="columns{" wide" if wide else ""}">{inner}</div>'
 
 
 def table(
@@ -155,9 +156,11 @@ def table(
     """
     words = [all(isinstance(v, str) for v in values) for _, values in frame.items()]
     styles = [' class="text"' if word else "" for word in words]
+    cell = "text-align:center; padding:.28rem .5rem"
     largest = 1.0 if bars is None else float(frame[bars].max()) or 1.0
     head = [f'<th scope="col">{escape(str(frame.index.name or ""))}</th>']
     for name, style in zip(frame.columns, styles, strict=True):
+        style = f' style="{cell}"' if shades else style
         head.append(f'<th scope="col"{style}>{escape(str(name))}</th>')
         if name == bars:
             head.append("<th></th>")
@@ -169,7 +172,7 @@ def table(
             if whole:
                 share = 100.0 * value / whole
                 mixed = f"color-mix(in srgb, var(--accent) {0.6 * share:.0f}%, transparent)"
-                style = f' style="background:{mixed}; text-align:center; padding:.28rem .8rem"'
+                style = f' style="background:{mixed}; {cell}"'
             cells.append(f"<td{style}>{escape(number(value))}</td>")
             if name == bars:
                 width = 7.5 * float(value) / largest

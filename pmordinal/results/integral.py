@@ -272,6 +272,7 @@ def described(
 ) -> pd.DataFrame:
     """Return ``mean``, ``sd`` and the quantiles ``lower`` and ``upper`` of weighted draws, a row for each entry."""
     known = {"feature": fit.features.names, "threshold": fit.labels.threshold_names}
+    known["column"] = tuple(column.name for column in fit.features.columns)
     rows: dict[str, dict[str, float]] = {}
     for name, values in draws.items():
         dims = fit.dims.get(name, ())

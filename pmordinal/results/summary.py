@@ -99,14 +99,30 @@ def parameters(fit: "OrdinalFit") -> dict[str, float]:
         rows |= {f"{by}threshold {k}": float(v) for k, v in zip(names, thresholds, strict=True)}
     rows |= {f"{by}noise": float(v) for by, v in by_level(fit.by_row.noise, fit.noise)}
     for name, value in further(fit.point).items():
-        if value.ndim == 0:
+        dims = tuple(fit.dims.get(name, ()))
+        if value.size == 1:
             rows[name] = value.item()
-            continue
-        by_feature = tuple(fit.dims.get(name, ())) == ("feature",)
-        for index, entry in np.ndenumerate(value):
-            where = fit.features.names[index[0]] if by_feature else ",".join(map(str, index))
-            rows[f"{name}[{where}]"] = float(entry)
+        elif dims == ("feature",):
+            rows |= {f"{name}[{where}]": entry for where, entry in _by_column(fit, value)}
+        else:
+            for index, entry in np.ndenumerate(value):
+                where = ",".join(map(str, index))
+                if dims == ("column",):
+                    where = fit.features.columns[index[0]].name
+                rows[f"{name}[{where}]"] = float(entry)
     return rows
+
+
+def _by_column(fit: "OrdinalFit", values: np.ndarray) -> Iterator[tuple[str, float]]:
+    """Yield one value for each column of the matrix; one for all levels of a factor that share theirs."""
+    start = 0
+    for column in fit.features.columns:
+        own = values[start : start + len(column.names)].tolist()
+        start += len(own)
+        if len(set(own)) == 1:
+            yield column.name, own[0]
+        else:
+            yield from zip(column.names, own, strict=True)
 
 
 def by_level(by: Groups | None, values: Any) -> Iterator[tuple[str, Any]]:

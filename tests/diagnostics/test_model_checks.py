@@ -255,3 +255,15 @@ def test_replicates(fit):
     first, second = (table[table["replicate"] == k]["residual"].to_numpy() for k in (0, 1))
     assert not np.array_equal(first, second)
     np.testing.assert_array_equal(table["class"].to_numpy()[:72].astype(int) - 1, fit.posterior.y)
+
+
+def test_bars_by_a_group_of_a_formula():
+    wine = pmo.datasets.wine()
+    model = pmo.formula_model("rating ~ temperature + (1 | judge)", wine)
+    fit = pmo.fit(model, optimize=False, progressbar=False)
+    table = pmo.predictive_bars(fit, "judge", draws=20, seed=1)
+    observed = table.groupby(["group", "class"], observed=False)["observed"].sum()
+    expected = pd.crosstab(wine["judge"].astype(str), wine["rating"].astype(str))
+    assert observed.to_numpy().tolist() == expected.to_numpy().ravel().tolist()
+    with pytest.raises(ValueError, match=r"those are \['judge', 'temperature'\]"):
+        pmo.predictive_bars(fit, "bottle", draws=20)

@@ -612,8 +612,39 @@ def test_many_levels_stay_readable(many):
     assert not ax.texts  # no numbers that collide
     assert ax.figure.get_size_inches()[0] > 8 and len(ax.get_xticklabels()) == 20
     assert plots.plot_effects(many, "rater").figure.get_size_inches()[0] > 12
-    assert "% intervals" in plots.plot_categories(many, "dose", ci_prob=0.8).get_title("left")
-    assert "80 % intervals" in plots.plot_latent(many, "dose", ci_prob=0.8).get_title("left")
+
+
+def test_axes_of_any_figure_say_the_level_of_the_bands_and_where_the_data_are(many):
+    dose = many.features.untransform(many.posterior.gram.X)[:, many.features.names.index("dose")]
+    for draw in (plots.plot_categories, plots.plot_effects, plots.plot_latent):
+        own = plt.subplots()[1]
+        ax = draw(many, "dose", ax=own, ci_prob=0.8)
+        assert "80 % intervals" in ax.get_ylabel()
+        (rug,) = [line for line in ax.lines if line.get_gid() == "rug"]
+        assert sorted(rug.get_xdata()) == pytest.approx(sorted(dose))
+    stacked = plots.plot_categories(many, "rater")
+    assert "intervals" not in stacked.get_ylabel()  # it has none
+    assert not [line for line in stacked.lines if line.get_gid() == "rug"]
+    title = plots.plot_bars(many, draws=20, ci_prob=0.8).viz["figure"].item().get_suptitle()
+    assert "80 % intervals" in title
+    title = plots.plot_calibration(many, ci_prob=0.8).viz["figure"].item().get_suptitle()
+    assert "80 % intervals" in title
+    text = plots.plot_residuals(many, ci_prob=0.8).get_legend().get_texts()[0].get_text()
+    assert text.startswith("80 % intervals")
+
+
+def test_long_names_that_differ_in_the_middle_are_told_apart():
+    names = [f"rater number {k} of the panel of this year" for k in range(1, 22)]
+    ax = plt.subplots()[1]
+    name_axis(ax, np.arange(21), names, "rater")
+    said = [label.get_text() for label in ax.get_xticklabels()]
+    assert len(set(said)) == len(said) and said[0] == "…1" and said[-1] == "…21"
+
+
+def test_numbers_in_bars_are_left_out_where_they_would_collide(many):
+    wide, narrow = (plt.subplots(figsize=(width, 3))[1] for width in (30, 5))
+    assert plots.plot_categories(many, "rater", ax=wide).texts
+    assert not plots.plot_categories(many, "rater", ax=narrow).texts
 
 
 def test_regions_say_what_they_hold_fixed(many):

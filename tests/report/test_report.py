@@ -15,6 +15,7 @@ import pmordinal as pmo
 from pmordinal.cli import main
 from pmordinal.modl import fit_grid
 from pmordinal.report import page, training_table
+from pmordinal.report.left_out import left_out_section
 from pmordinal.report.terms import terms_section
 from pmordinal.results.summary import grid_table, number, parameters, status
 
@@ -272,14 +273,41 @@ def test_a_formula_has_a_section_of_its_terms():
     fit = pmo.fit(model, optimize=False, progressbar=False)
     section = terms_section(fit)
     reader = Reader("".join(section.parts))
-    assert section.key == "terms" and "Effects" in reader.text
+    assert section.key == "terms" and "Effects of temperature" in reader.text
     effects = fit.coefficients()
-    shown = [*effects["level"], *effects["mean"].map(number), *effects["upper"].map(number)]
+    rounded = effects.round(3)
+    shown = [*effects["level"], *rounded["mean"].map(number), *rounded["upper"].map(number)]
     shown += [number(share) for share in fit.variance_shares()]
     assert set(shown) <= set(reader.text)
     smooth = pmo.formula_model("rating ~ gp(bottle)", wine.astype({"bottle": float}))
     fit = pmo.fit(smooth, optimize=False, progressbar=False)
-    assert "Effects" not in Reader("".join(terms_section(fit).parts)).text
+    assert "Effects" not in "".join(terms_section(fit).parts)
+
+
+def test_effects_of_many_levels_and_of_slopes_by_group_are_all_there(tmp_path):
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"rater": [f"r{k}" for k in range(30)] * 4, "dose": rng.normal(size=120)})
+    table["y"] = np.digitize(table["dose"] + rng.normal(size=120), [-0.5, 0.5])
+    model = pmo.formula_model("y ~ dose + (1 | rater) + (dose | rater)", table)
+    fit = pmo.fit(model, optimize=False, progressbar=False)
+    section = terms_section(fit)
+    text = Reader("".join(section.parts)).text
+    for title in ("Effects of one unit", "Effects of 1|rater", "Effects of dose|rater"):
+        assert title in text
+    slopes = fit.coefficients().query("term == 'dose|rater'").set_index("level")["mean"]
+    largest = slopes.abs().idxmax()
+    start = text.index("Effects of dose|rater")
+    assert "The 12 largest of 30." in text[start:]
+    assert text[text.index(largest, start) + 1] == number(round(slopes[largest], 3))
+
+
+def test_long_names_of_classes_number_the_columns_of_the_confusion_matrix():
+    names = ["not at all content", "content", "very much content"]
+    y = pd.Categorical.from_codes([0, 0, 1, 1, 2, 2], names, ordered=True)
+    fit = pmo.fit(pmo.gp_model(np.arange(6.0), y, "expquad"), optimize=False, progressbar=False)
+    text = Reader("".join(left_out_section(fit, pmo.loo(fit), "answer").parts)).text
+    place = text.index("answer ↓ predicted →")
+    assert text[place + 1 : place + 5] == ["1", "2", "3", "1 · not at all content"]
     assert not plt.get_fignums()
 
 

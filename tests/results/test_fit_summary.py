@@ -59,6 +59,10 @@ def test_a_fit_from_a_file_has_no_intervals(fit, tmp_path):
 @pytest.mark.filterwarnings("ignore:invalid value")  # ArviZ, of draws that do not move
 def test_arviz_rounds_fixed_hyperparameters_sensibly(fit):
     """Without Monte-Carlo errors, which are zero here and would take every decimal away."""
-    shown = az.summary(fit.to_datatree(seed=1), var_names=["thresholds"], kind="stats")
+    tree = fit.to_datatree(seed=1)
+    shown = az.summary(tree, var_names=["thresholds"], round_to=3)  # with all diagnostics
+    assert shown["mean"].tolist() == fit.thresholds.round(3).tolist() and "ess_bulk" in shown
+    assert str(shown["mean"].iloc[0]) in str(shown)  # printed with its digits
+    shown = az.summary(tree, var_names=["thresholds"], kind="stats")
     said = [float(row.split()[1]) for row in str(shown).splitlines()[1:]]
     np.testing.assert_allclose(said, fit.thresholds, rtol=0.05)

@@ -1,5 +1,6 @@
 """Ops that run in NumPy, also inside graphs that Numba compiles."""
 
+import pickle
 import weakref
 
 import numba
@@ -17,13 +18,23 @@ class NumpyOp(Op):
         return type(self).__name__
 
 
+class _Weak(weakref.ref):
+    """A weak reference that tells Numba in its own words that it cannot be stored.
+
+    Numba asks whether it can store a function, and some of its versions know one error only as a no.
+    """
+
+    def __reduce_ex__(self, protocol):
+        raise pickle.PicklingError("a weak reference holds for one process")
+
+
 def _numba_numpy_op(op, node, **kwargs):
     op.prepare_node(node, None, None, "py")
     signature = numba.types.Tuple([get_numba_type(out.type) for out in node.outputs])
     count = len(node.outputs)
     single = count == 1
     # Weak, since Numba keeps its last functions; the graph of PyTensor's function keeps the node alive.
-    known = weakref.ref(node)
+    known = _Weak(node)
 
     def call(inputs):
         storage = [[None] for _ in range(count)]
