@@ -52,7 +52,7 @@ def as_pandas(X: Any, name: str) -> Any:
     if "xarray" in libraries:
         return _of_xarray(X, name)
     if hasattr(X, "__dask_graph__") and not hasattr(X, "chunks"):  # dask arrays have no names
-        raise TypeError(f"{name} is spread over a dask graph: pass {name}.compute()")
+        raise TypeError(f"{name} is spread over Dask: pass {name}.compute()")
     if hasattr(X, "read_all") and hasattr(X, "__arrow_c_stream__"):
         raise TypeError(f"{name} can be read only once: pass {name}.read_all()")
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):

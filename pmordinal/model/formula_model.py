@@ -16,6 +16,7 @@ from pmordinal.data.columns import is_polars
 from pmordinal.data.design import Design
 from pmordinal.data.foreign import as_pandas
 from pmordinal.data.levels import show
+from pmordinal.data.spread import is_dask
 from pmordinal.engines import Engine, engine_for
 from pmordinal.errors import warn
 from pmordinal.gram import lower
@@ -127,6 +128,11 @@ def formula_model(
     checks.one_of("sampling", sampling, SAMPLING)
     if sampling == "full" and not (engine is None and objective is None):
         raise ValueError("engine and objective belong to sampling='marginal'")
+    if is_dask(data):
+        raise TypeError(
+            "formulas are for tables in memory, and data is spread over Dask: pass data.compute() or some of its rows, "
+            "or name columns: pmo.gp_model(data[[...]], data['y'], engine='inducing')"
+        )
     written, table = _read(formula, data)
     table = _with_weights(table, weights)
     table, left_out = term_columns.without_missing(table, written.variables, na)

@@ -1,6 +1,7 @@
 """Calibration of the cumulative probabilities, threshold by threshold."""
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from arviz_plots import PlotCollection, visuals
 
@@ -8,12 +9,14 @@ from pmordinal.data.lettering import caption
 from pmordinal.diagnostics.model_checks import calibration
 from pmordinal.plots.base import INK, MUTED, class_colours, intervals, panels
 
+MOST = 1000  # points of a curve: a picture shows no more, and a file of many rows would be huge
+
 
 def plot_calibration(source, y=None, **kwargs) -> PlotCollection:
     """Draw the observed against the predicted frequency of Y ≤ k, one panel for each threshold.
 
     The grey band is where the curve of a calibrated model would lie; ticks at the bottom are the
-    predictions.
+    predictions. Beyond 1000 different predictions it draws so many of them, evenly chosen in order.
 
     Parameters
     ----------
@@ -29,7 +32,7 @@ def plot_calibration(source, y=None, **kwargs) -> PlotCollection:
     """
     table = calibration(source, y, **kwargs)
     names = list(table["threshold"].cat.categories)
-    parts = [table[table["threshold"] == name] for name in names]
+    parts = [_thinned(table[table["threshold"] == name]) for name in names]
     longest = max(map(len, parts))
     axes = {"x": "predicted", "y": "observed", "y_bottom": "low", "y_top": "high"}
     values = np.full((len(names), len(axes), longest), np.nan)
@@ -69,6 +72,13 @@ def plot_calibration(source, y=None, **kwargs) -> PlotCollection:
         if i % 4 == 0:
             ax.set_ylabel("observed")
     return collection
+
+
+def _thinned(part: pd.DataFrame) -> pd.DataFrame:
+    """Return at most `MOST` of the rows, the first and the last among them."""
+    if len(part) <= MOST:
+        return part
+    return part.iloc[np.linspace(0, len(part) - 1, MOST).round().astype(int)]
 
 
 def _diagonal(da: xr.DataArray, target, **kwargs):

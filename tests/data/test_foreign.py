@@ -202,8 +202,8 @@ DATA = "X is a PyTensor variable, such as pm.Data makes, .*pass the numbers them
 @pytest.mark.parametrize(
     ("X", "error", "match"),
     [
-        (dask_frame, TypeError, r"X is spread over a dask graph: pass X.compute\(\)"),
-        (lambda f: dask_frame(f)["age"], TypeError, r"X is spread over a dask graph"),
+        (dask_frame, TypeError, r"X is spread over Dask: pass X.compute\(\)"),
+        (lambda f: dask_frame(f)["age"], TypeError, r"X is spread over Dask"),
         (lambda f: pt.matrix("X"), TypeError, DATA),
         (lambda f: f.to_dict("list"), TypeError, r"X is a dict: pass pd.DataFrame\(X\)"),
         (lambda f: pa.Table.from_pandas(f).to_reader(), TypeError, r"only once: .*X.read_all\(\)"),
@@ -253,7 +253,7 @@ def test_refused(X, error, match):
 
 def test_modl_refuses_what_it_cannot_read_by_name():
     for make in (dask_frame, lambda f: pt.matrix("X"), lambda f: pl.LazyFrame(f.to_dict("list"))):
-        with pytest.raises(TypeError, match=r"X is a.*: pass|X is spread over a dask graph: pass"):
+        with pytest.raises(TypeError, match=r"X is a.*: pass|X is spread over Dask: pass"):
             modl.fit_grids(make(FRAME), LABELS, progressbar=False)
 
 

@@ -380,6 +380,15 @@ def test_calibration(fit):
         np.testing.assert_array_equal(diagonal.get_xdata(), diagonal.get_ydata())
 
 
+def test_calibration_of_many_rows_draws_some(rng):
+    probs, y = rng.dirichlet(np.ones(2), size=1200), rng.integers(0, 2, 1200)
+    data = plots.plot_calibration(probs, y, replicates=2).data["probability"]
+    drawn = data.sel(plot_axis="x").values.ravel()
+    assert drawn.size == 1000 and (np.diff(drawn) > 0).all()
+    whole = pmo.calibration(probs, y, replicates=2)["predicted"]
+    assert drawn[[0, -1]].tolist() == [whole.min(), whole.max()]
+
+
 def test_residuals(fit):
     ax = plots.plot_residuals(fit, replicates=3, seed=4, ci_prob=0.9)
     points = next(line for line in ax.lines if line.get_marker() == "o")
