@@ -29,6 +29,23 @@ def sinh_rule(n_nodes: int = 97, reach: float = 4.6) -> tuple[np.ndarray, np.nda
     return np.sinh(t), np.log(np.cosh(t) * (t[1] - t[0]))
 
 
+@cache
+def plain_rule(step: float = 0.4, reach: float = 9.2) -> tuple[np.ndarray, np.ndarray]:
+    """Return nodes and log weights of the plain trapezoidal rule, for integrands that fall as fast as a Gaussian.
+
+    With no singularity within π of the real line its error is about exp(−2π²/step), less than rounding errors.
+
+    Examples
+    --------
+    >>> x, log_w = plain_rule()
+    >>> integral = np.exp(log_w - 0.5 * x * x).sum() / np.sqrt(2 * np.pi)
+    >>> x.size, bool(abs(integral - 1) < 1e-14)
+    (47, True)
+    """
+    nodes = np.arange(-reach, reach + 0.5 * step, step)
+    return nodes, np.full(nodes.size, np.log(step))
+
+
 def find_mode(slope_and_curvature, start: np.ndarray, end: np.ndarray, steps: int = 120):
     """Return the root of a decreasing function between `start` and `end`, one per entry.
 

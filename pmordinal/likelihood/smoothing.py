@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmordinal.likelihood.quadrature import find_mode, sinh_rule
+from pmordinal.likelihood.quadrature import find_mode, plain_rule, sinh_rule
 from pmordinal.links import LINKS, Link
 
 SHARP = 4.0  # sd of a Gaussian, in units of the noise, up to which the usual rule resolves ends of intervals
@@ -129,9 +129,14 @@ def _over_latent(link, lower, upper, mean, noise, sd, power=None, finer: int = 1
         return sd * terms.d1 - u, sd * sd * terms.curvature + 1.0
 
     zero = np.zeros_like(mean)
-    u, log_weights = _nodes(
-        slope, zero, _turn(slope(zero)[0], lower - mean, upper - mean, noise, sd), finer
-    )
+    end = _turn(slope(zero)[0], lower - mean, upper - mean, noise, sd)
+    if (
+        power is None and link.strip >= np.pi
+    ):  # the noise is at least sd: in units of sd it is π away, or more
+        nodes, log_weights = plain_rule()
+        u = find_mode(slope, zero, end)[:, None] + nodes
+    else:
+        u, log_weights = _nodes(slope, zero, end, finer)
     f = mean[:, None] + sd[:, None] * u
     inner = interval_terms(link, lower[:, None], upper[:, None], f, noise[:, None])
     inner = inner.times(None if power is None else power[:, None])

@@ -79,6 +79,8 @@ class Link(ABC):
     noise_sd: ClassVar[float]
     #: Whether noise of scale s plus N(0, λ) has the same distribution with scale² s² + λ.
     closed_form_smoothing: ClassVar[bool] = False
+    #: How far from the real line the probability of an interval has no singularity and does not grow.
+    strip: ClassVar[float] = 0.0
     #: Whether the noise is standard normal, so that noisy latent values are jointly normal.
     is_normal: ClassVar[bool] = False
 

@@ -27,6 +27,7 @@ class Logit(Link):
 
     name: ClassVar[str] = "logit"
     noise_sd: ClassVar[float] = math.pi / math.sqrt(3)
+    strip: ClassVar[float] = math.pi
 
     def interval(self, lo: ArrayLike, hi: ArrayLike, width: ArrayLike) -> Interval:
         """Return the log-probability of lo < e ≤ hi with all its derivatives."""

@@ -366,22 +366,6 @@ def test_a_sampler_chooses_inducing_rows_once_and_starts_where_it_was(monkeypatc
     assert np.mean(passes[-20:]) < 0.6 * np.mean(passes[:10])
 
 
-@pytest.mark.slow
-def test_sampled_hyperparameters_are_those_of_the_full_engine():
-    X, y, _ = table(40)
-    drawn = []
-    for engine in (Inducing(40), "ep"):
-        with pmo.gp_model(X, y, "expquad", engine=engine):
-            tree = pm.sample(200, tune=200, chains=1, progressbar=False, random_seed=1)
-        drawn.append(
-            {name: np.log(tree["posterior"][name].values) for name in ("lengthscale", "noise")}
-        )
-    for name, of_inducing in drawn[0].items():
-        full = drawn[1][name]
-        assert abs(of_inducing.mean() - full.mean()) < 0.4 * full.std()
-        assert of_inducing.std() == pytest.approx(full.std(), rel=0.4)
-
-
 @pytest.mark.parametrize("sites", first_fast(FULL))
 def test_a_fit_is_saved_and_loaded(sites, tmp_path):
     X, y, _ = table(80)
