@@ -54,6 +54,7 @@ plot_rcparams = {"savefig.bbox": "tight"}  # nothing that a figure shows is cut 
 plot_apply_rcparams = True
 napoleon_use_rtype = False
 autodoc_typehints = "none"
+default_role = "py:obj"  # a name in single backticks is a link, as numpydoc has it
 autosummary_generate = True
 autosummary_ignore_module_all = False
 html_math_renderer = "mathml"  # browsers draw it by themselves: no script, no network

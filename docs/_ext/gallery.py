@@ -3,7 +3,9 @@
 import sys
 from pathlib import Path
 
+import nbformat
 from docutils import nodes
+from jupyter_cache import get_cache
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
@@ -45,10 +47,25 @@ def fill(app, doctree, docname):
         place.replace_self(nodes.paragraph("", "", link))
 
 
+def add_outputs(app, env):
+    """Give the files to download their outputs: MyST-NB leaves those out that come from its cache."""
+    if app.config.nb_execution_mode != "cache":
+        return
+    cache = get_cache(app.config.nb_execution_cache_path)
+    for path in (Path(env.mystnb_config.output_folder) / "gallery").glob("*.ipynb"):
+        try:
+            _, notebook = cache.merge_match_into_notebook(nbformat.read(path, as_version=4))
+        except KeyError:
+            continue
+        path.write_text(nbformat.writes(notebook))
+    cache.db.dispose()
+
+
 def setup(app):
     """Write the notebooks before pages are looked for."""
     app.connect("config-inited", lambda app, config: write(Path(app.srcdir) / "gallery"))
     app.add_node(thumbnail)
     app.add_directive("thumbnail", Thumbnail)
+    app.connect("env-updated", add_outputs)
     app.connect("doctree-resolved", fill)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -8,6 +8,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -73,6 +74,28 @@ def test_notebooks_are_written_without_the_names_of_what_they_draw(tmp_path):
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
         assert not any(cell.get("outputs") for cell in notebook.cells)
+
+
+def test_notebooks_to_download_have_outputs_of_the_cache(tmp_path):
+    nbformat = pytest.importorskip("nbformat")
+    caching = pytest.importorskip("jupyter_cache.cache.main")
+    gallery = load(DOCS / "_ext" / "gallery.py")
+    cell = nbformat.v4.new_code_cell("1 + 1", id="one")
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    file = tmp_path / "gallery" / "sum.ipynb"
+    file.parent.mkdir()
+    nbformat.write(notebook, file)
+    cell.outputs = [nbformat.v4.new_output("execute_result", {"text/plain": "2"})]
+    bundle = caching.CacheBundleIn(notebook, "sum.ipynb")
+    cache = caching.JupyterCacheBase(tmp_path / "cache")
+    cache.cache_notebook_bundle(bundle, check_validity=False)
+    cache.db.dispose()
+    config = SimpleNamespace(
+        nb_execution_mode="cache", nb_execution_cache_path=str(tmp_path / "cache")
+    )
+    env = SimpleNamespace(mystnb_config=SimpleNamespace(output_folder=str(tmp_path)))
+    gallery.add_outputs(SimpleNamespace(config=config), env)
+    assert nbformat.read(file, as_version=4).cells[0].outputs == cell.outputs
 
 
 class Sites(BaseHTTPRequestHandler):
