@@ -303,9 +303,7 @@ def test_leave_one_out_agrees_with_nuts():
     assert table.loc["nuts", "engine"] == "nuts"
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Estimated shape parameter:UserWarning")
-@pytest.mark.filterwarnings("ignore:elpd_loo is of two kinds")
+@pytest.mark.filterwarnings("ignore::UserWarning")  # ArviZ, of few draws
 def test_a_sampled_tree_has_its_seconds(fits):
     """`pmo.sample_posterior` keeps what `pm.sample` says at the root of its tree."""
     tree = fits["ep"].to_datatree(draws=50, seed=1)
@@ -313,6 +311,9 @@ def test_a_sampled_tree_has_its_seconds(fits):
     assert pmo.compare({"sampled": tree}).loc["sampled", "seconds"] == 2.5
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter:UserWarning")
+@pytest.mark.filterwarnings("ignore:elpd_loo is of two kinds")
 def test_nuts_is_a_reference():
     X, y = np.linspace(0, 3, 16), np.repeat([1, 2, 3, 2], 4)
     table = pmo.compare_engines(
