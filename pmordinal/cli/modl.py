@@ -11,15 +11,17 @@ from pmordinal.cli.base import (
     local_path,
     print_table,
     read_target,
+    say_written,
     show_progress,
 )
-from pmordinal.data import tables
+from pmordinal.data import files, tables
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     data_arguments(parser)
     parser.add_argument("--grids", type=int, default=3, help="grids to show (default 3)")
     parser.add_argument("--out", type=local_path, help="table of the ranking to write")
+    parser.add_argument("--report", type=local_path, help="HTML report to write, with pictures")
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -28,6 +30,7 @@ def _run(options: argparse.Namespace) -> None:
     from pmordinal.results.summary import grid_table
 
     check_output(options.out)
+    check_output(options.report, ".html")
     X, y = read_target(options)
     ordered = isinstance(y.dtype, pd.CategoricalDtype)
     names = [str(level) for level in y.cat.categories] if ordered else None
@@ -42,6 +45,13 @@ def _run(options: argparse.Namespace) -> None:
         print(f"No column says anything about {options.target}.")
     if options.out is not None:
         tables.write([ranking.reset_index()], options.out)
+    if options.report is not None:
+        from pmordinal.report.grids import ranking_page  # here: it draws, and needs PyMC
+
+        page = ranking_page(grids, ranking, options.target)
+        with files.whole(options.report) as temporary:
+            temporary.write_text(page, encoding="utf-8", errors="backslashreplace")
+        say_written(options.report)
 
 
 MODL = Command(
@@ -50,7 +60,7 @@ MODL = Command(
     arguments=_arguments,
     run=_run,
     examples=(
-        "pmordinal modl data.csv --target price",
+        "pmordinal modl data.csv --target price --report price.html",
         "pmordinal modl data.csv --target grade --order low,medium,high --grids 5",
     ),
 )

@@ -10,6 +10,7 @@ from pmordinal.data.coding import Column, block, computed, levels_of
 from pmordinal.data.columns import column_values, read_columns
 from pmordinal.data.levels import show
 from pmordinal.data.moments import moments, weighted_moments
+from pmordinal.registry import guess
 
 LARGEST = 1e100  # largest entry: squared distances between rows must not overflow
 
@@ -110,6 +111,7 @@ class Features:
                 raise ValueError(
                     f"{name} lacks the column(s) {show(lost)}, it has {show(names)}: add or "
                     "rename them, or pass X.to_numpy() to go by position"
+                    + guess(lost[0], [column for column in names if column not in wanted])
                 )
             check_unique([column for column in names if column in needed], name)
             data = [data[place[column]] for column in wanted]

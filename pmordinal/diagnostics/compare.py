@@ -196,7 +196,8 @@ def _quality(result: Result, tree: xr.DataTree) -> dict:
         return row | {name: value for name, value in found.items() if value is not None}
     posterior = tree["posterior"]
     row["engine"] = tree.attrs.get("engine", "mcmc")
-    row["seconds"] = posterior.attrs.get("sampling_time", tree.attrs.get("seconds", np.nan))
+    known = {**tree.attrs, **posterior.attrs}
+    row["seconds"] = known.get("sampling_time", known.get("seconds", np.nan))
     return row | _convergence(tree)
 
 

@@ -24,6 +24,7 @@ from pmordinal.modl.partition.sample_grids import sample_grids
 from pmordinal.modl.regression.averaging import averaged_log_score, averaged_rank_cdf
 from pmordinal.modl.regression.nlrpd_of_cdf import nlrpd_of_cdf
 from pmordinal.modl.regression.ranking import fit_grids, rank_predictors
+from pmordinal.registry import guess
 
 if TYPE_CHECKING:
     from pmordinal.modl.regression.discretizer import MODLDiscretizer
@@ -48,11 +49,13 @@ _ESTIMATORS = {"MODLDiscretizer": "discretizer", "RankRegressor": "regressor"}
 
 
 def __getattr__(name: str) -> Any:
-    """Import the estimators on first use."""
-    if name not in _ESTIMATORS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Import the estimators and plots on first use."""
     from importlib import import_module
 
+    if name == "plots":
+        return import_module(f"{__name__}.plots")
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{guess(name, __all__)}")
     try:
         module = import_module(f"{__name__}.regression.{_ESTIMATORS[name]}")
     except ModuleNotFoundError as error:

@@ -7,7 +7,7 @@ from matplotlib import pyplot as plt
 
 from pmordinal.modl import Grid
 from pmordinal.plots import plot_grid
-from pmordinal.report.page import Section, columns, figure, text, top_rows
+from pmordinal.report.page import Section, columns, figure, text, top_rows, whole_page
 
 MOST_GRIDS = 4  # so many attributes have a picture of their grid
 
@@ -37,3 +37,15 @@ def grids_section(grids: Mapping[str, Grid], ranking: pd.DataFrame, target: str)
     else:
         parts.append(text("No attribute says anything on its own.", "soft"))
     return Section("modl", "MODL ranking", tuple(parts))
+
+
+def ranking_page(grids: Mapping[str, Grid], ranking: pd.DataFrame, target: str) -> str:
+    """Return a whole page on the ranking of the columns, with pictures of the best grids."""
+    informative = sum(not grid.is_null for grid in grids.values())
+    tiles = {
+        "rows": f"{next(iter(grids.values())).to_frame().to_numpy().sum():,}",
+        "columns": f"{len(grids):,}",
+        "say something": f"{informative:,}",
+    }
+    section = grids_section(grids, ranking, target)
+    return whole_page(f"What says anything about {target}?", "", tiles, [section])

@@ -160,7 +160,12 @@ def test_modl_ranks_and_shows_grids(tmp_path, capsys):
     assert [word for word in ("C", "B", "A") if f" {word} " in printed] == ["C", "B", "A"]
     assert "noise: level" not in printed  # it says nothing, so there is no grid to show
     # Numbers need no order.
-    assert main(["modl", str(tmp_path / "grades.csv"), "--target", "useful"]) == 0
+    page = tmp_path / "page.html"
+    command = ["modl", str(tmp_path / "grades.csv"), "--target", "useful"]
+    assert main([*command, "--report", str(page)]) == 0
+    html = page.read_text("utf-8")
+    assert "What says anything about useful?" in html and html.count("<img") == 1
+    assert main([*command, "--report", str(tmp_path / "page.pdf")]) == 1
 
 
 @pytest.mark.parametrize(

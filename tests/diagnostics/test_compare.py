@@ -303,6 +303,14 @@ def test_leave_one_out_agrees_with_nuts():
     assert table.loc["nuts", "engine"] == "nuts"
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # ArviZ, of few draws
+def test_a_sampled_tree_has_its_seconds(fits):
+    """`pmo.sample_posterior` keeps what `pm.sample` says at the root of its tree."""
+    tree = fits["ep"].to_datatree(draws=50, seed=1)
+    tree.attrs["sampling_time"] = 2.5
+    assert pmo.compare({"sampled": tree}).loc["sampled", "seconds"] == 2.5
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter:UserWarning")
 @pytest.mark.filterwarnings("ignore:elpd_loo is of two kinds")

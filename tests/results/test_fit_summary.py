@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import pmordinal as pmo
+from pmordinal.results.summary import parameters
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +67,16 @@ def test_arviz_rounds_fixed_hyperparameters_sensibly(fit):
     shown = az.summary(tree, var_names=["thresholds"], kind="stats")
     said = [float(row.split()[1]) for row in str(shown).splitlines()[1:]]
     np.testing.assert_allclose(said, fit.thresholds, rtol=0.05)
+
+
+def test_levels_that_share_a_lengthscale_have_one_line():
+    wine = pmo.datasets.wine()[["temperature", "judge"]]
+    y = pmo.datasets.wine()["rating"]
+    shared = parameters(pmo.fit(pmo.gp_model(wine, y), optimize=False, progressbar=False))
+    names = ["lengthscale[temperature]", "lengthscale[judge]"]
+    assert [name for name in shared if name.startswith("lengthscale[")] == names
+    assert "lengthscale_ratio[judge]" in shared
+    own = pmo.gp_model(wine, y, "expquad", ard=True)
+    start = {"lengthscale": np.arange(1.0, 12.0)}
+    each = parameters(pmo.fit(own, start=start, optimize=False, progressbar=False))
+    assert each["lengthscale[judge=9]"] == pytest.approx(11.0) and "lengthscale[judge]" not in each

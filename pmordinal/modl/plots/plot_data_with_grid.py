@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmordinal.data.lettering import caption
+from pmordinal.data.lettering import caption, captions
 from pmordinal.modl.plots.base import WIDTH, axes_of
 
 if TYPE_CHECKING:
@@ -58,12 +58,13 @@ def plot_data_with_grid(
     if grid.kind == "categorical" or np.isnan(grid.x).all():
         x_edges = np.arange(grid.I + 1, dtype=float)
         points = part + jitter
-        names = [caption(name, WIDTH) for name in grid.part_names()]
+        names = captions(grid.part_names(), WIDTH)
+        turned = grid.I > 2 or max(map(len, names)) > 12
         ax.set_xticks(
             x_edges[:-1] + 0.5,
             names,
-            rotation=20 if grid.I > 2 else 0,
-            ha="right" if grid.I > 2 else "center",
+            rotation=20 if turned else 0,
+            ha="right" if turned else "center",
         )
     else:
         x_low, x_high = _span(grid.x)

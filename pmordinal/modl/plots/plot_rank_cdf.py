@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmordinal.data.lettering import caption
+from pmordinal.data.lettering import caption, captions
 from pmordinal.modl.plots.base import WIDTH, axes_of
 
 if TYPE_CHECKING:
@@ -33,10 +33,9 @@ def plot_rank_cdf(grid: "Grid", ax: "Axes | None" = None, *, smoothing: float = 
     ax = axes_of(ax)
     edges = np.concatenate(([0.0], grid.y_ranks, [1.0]))
     colours = mpl.colormaps["viridis"](np.linspace(0.0, 0.92, grid.I))
-    for row, name, colour in zip(
-        grid.rank_cdf(smoothing=smoothing), grid.part_names(), colours, strict=True
-    ):
-        ax.plot(edges, row, color=colour, label=caption(name, WIDTH))
+    names = captions(grid.part_names(), WIDTH)
+    for row, name, colour in zip(grid.rank_cdf(smoothing=smoothing), names, colours, strict=True):
+        ax.plot(edges, row, color=colour, label=name)
     ax.plot([0, 1], [0, 1], color="0.6", linestyle=":", linewidth=1)
     ax.vlines(edges[1:-1], 0, 1, color="0.85", linewidth=0.8, zorder=0)
     ax.set(
