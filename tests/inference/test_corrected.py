@@ -146,6 +146,8 @@ def test_what_cannot_be_corrected_is_refused():
     tree = drawn_by(model_of("probit", "ep"), 4)
     with pytest.raises(ValueError, match="engine='exact' and objective='evidence'"):
         pmo.sample_posterior(model_of("probit", "exact"), tree, corrected=True, **QUIET)
+    with pytest.raises(ValueError, match="objective='loo'"):  # before anything is sampled
+        pmo.sample(model_of("probit", "ep", objective="loo"), corrected=True, **QUIET)
     with pytest.raises(ValueError, match="exact already"):
         pmo.sample_posterior(pmo.latent_model(X, Y, "expquad"), tree, corrected=True, **QUIET)
 

@@ -45,3 +45,8 @@ def test_options_of_its_own_are_refused():
     model = pmo.gp_model([0.0, 1.0, 2.0, 3.0], [0, 0, 1, 1], "expquad")
     with pytest.raises(TypeError, match="does not take 'return_inferencedata'"):
         pmo.sample(model, return_inferencedata=True)
+    with pytest.raises(TypeError, match="adds the log likelihood"):
+        pmo.sample(model, idata_kwargs={"log_likelihood": True})
+    latent = pmo.latent_model([0.0, 1.0, 2.0, 3.0], [0, 0, 1, 1], "expquad")
+    with pytest.raises(ValueError, match="exact already"):
+        pmo.sample(latent, corrected=True)
