@@ -1,5 +1,6 @@
 """`sample`: one call gives a complete tree, and says how far the engine is off."""
 
+import arviz as az
 import numpy as np
 import pytest
 
@@ -29,6 +30,17 @@ def test_one_call_gives_a_complete_tree(tree):
 def test_the_error_of_the_engine_is_kept(tree):
     correction = tree["sample_stats"]["log_evidence_correction"]
     assert correction.shape == (1, 40) and np.isfinite(correction).all()
+
+
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter")
+def test_leave_one_out_corrects_the_engine(tree):
+    """Densities are those given the hyperparameters; with the evidence they are those of the draws."""
+    stats = tree["sample_stats"]
+    given = stats["log_p"] - stats["log_q"]
+    assert (given - stats["log_evidence"]).std() < 0.5 < given.std()
+    density = {"log_p": stats["log_p"], "log_q": stats["log_q"] + stats["log_evidence"]}
+    found = az.loo_approximate_posterior(tree, **density).elpd
+    assert found == pytest.approx(pmo.loo(tree).elpd, abs=0.3)
 
 
 def test_a_spread_error_is_said(tree):
