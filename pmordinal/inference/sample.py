@@ -8,7 +8,8 @@ import xarray as xr
 
 from pmordinal import checks
 from pmordinal.errors import ConvergenceWarning, warn
-from pmordinal.inference.density import is_latent
+from pmordinal.inference.density import find_evidence, find_problem, is_latent
+from pmordinal.inference.importance import covering
 from pmordinal.inference.sample_posterior import sample_posterior
 from pmordinal.model.marginal import check_model
 
@@ -71,7 +72,17 @@ def sample(
     taken = [name for name in ("model", "return_inferencedata") if name in options]
     if taken:
         raise TypeError(f"sample does not take {taken[0]!r}: it has model and seed of its own")
-    settings = {} if is_latent(check_model(model)) else SETTINGS
+    latent = is_latent(check_model(model))
+    if latent and corrected:
+        raise ValueError("corrected: draws of a latent_model have no engine, and are exact already")
+    if corrected:
+        covering(find_problem(find_evidence(model.logp(jacobian=False))))  # raises before the work
+    if not latent and (options.get("idata_kwargs") or {}).get("log_likelihood"):
+        # PyMC would ask for it after sampling, and be refused
+        raise TypeError(
+            "idata_kwargs: sample adds the log likelihood of each row by itself: leave it out"
+        )
+    settings = {} if latent else SETTINGS
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "QuadPotentialFullAdapt is an experimental feature")
         tree = pm.sample(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
 
 MOST_ROWS = 100  # training rows to average over: enough for a picture, cheap for a large fit
+MOST_MEMBERS = 64  # of an integrated fit: each costs some milliseconds at each value
 MANY_ROWS = 10_000  # that stand for weighted ones where a median is taken
 KINDS = ("probs", "exceedance", "rank", "latent")
 COLUMNS = ("kind", "class", "mean", "sd", "low", "high")
@@ -89,7 +90,8 @@ def effects(
     rows : int
         Training rows to average over, at most.
     draws : int
-        Draws of the latent function for the intervals.
+        Draws of the latent function for the intervals. Of an integrated fit with more than 64 points, 64 stand for
+        all.
     ci_prob : float, optional
         Probability of the intervals; default is ArviZ's ``rcParams["stats.ci_prob"]``.
     seed, random_seed : int or Generator, optional
@@ -128,8 +130,12 @@ def effects(
     rng = checks.generator("seed", seed)
     places = list(product(*(range(len(a.labels)) for a in attributes)))
     found: list[list[Sampled]] = [[] for _ in places]
-    members = shares([1.0] if fit.integral is None else fit.integral.weights, draws)
-    for count, (weight, member) in zip(members, fit.members, strict=True):
+    weights = _few([1.0] if fit.integral is None else fit.integral.weights)
+    for weight, count, (_, member) in zip(
+        weights, shares(weights, draws), fit.members, strict=True
+    ):
+        if not weight:
+            continue
         likelihood = chosen_likelihood(member, at)
         alphas = member.posterior.components(count, rng)
         noise = rng.standard_normal((count, len(X) if base is None else 2 * len(X)))
@@ -149,6 +155,19 @@ def effects(
             result[name] = pd.Categorical(result[name], categories=a.labels)
     result["class"] = pd.Categorical(result["class"], fit.labels.class_names, ordered=True)
     return result
+
+
+def _few(weights: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Return the weights of members; of very many, whole shares of some, which are those of all on average.
+
+    Examples
+    --------
+    >>> _few([0.7, 0.3]).tolist(), int((_few(np.full(1000, 1e-3)) > 0).sum())
+    ([0.7, 0.3], 64)
+    """
+    if len(weights) <= MOST_MEMBERS:
+        return np.asarray(weights)
+    return shares(weights, MOST_MEMBERS) / MOST_MEMBERS
 
 
 def interval_tails(ci_prob: float | None) -> tuple[float, float]:

@@ -360,7 +360,7 @@ class OrdinalFit(Shown):
             ``"psis"``: draws around the optimum, weighted by Pareto-smoothed importance sampling.
             ``"ccd"``: a central composite design, with fewer runs of the engine.
         draws : int, optional
-            Of ``"psis"``: 256 for up to four hyperparameters, else 512. Powers of two are spread most evenly.
+            Of ``"psis"``: 512 for up to four hyperparameters, else 1024. Powers of two are spread most evenly.
         seed, random_seed : int or Generator, optional
             Of ``"psis"``.
         """

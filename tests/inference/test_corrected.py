@@ -13,6 +13,7 @@ import pmordinal as pmo
 from pmordinal.inference.density import find_evidence, find_problem
 from pmordinal.inference.importance import exact_draw, resampled
 from pmordinal.likelihood import OrdinalLikelihood
+from tests.repeated import first_fast
 
 X = np.array(
     [[0.0], [5.0], [10.0], [10.0]]
@@ -53,7 +54,7 @@ def drawn_by(model, draws=400):
     return az.from_dict({"posterior": {"noise": shuffled}})
 
 
-@pytest.mark.parametrize("link", ["probit", "logit"])
+@pytest.mark.parametrize("link", first_fast(["probit", "logit"]))
 def test_laplace_is_mended(link):
     """Single labels at some places: Laplace's noise is off, and so are its draws of f."""
     model = model_of(link, "laplace")
@@ -145,6 +146,8 @@ def test_what_cannot_be_corrected_is_refused():
     tree = drawn_by(model_of("probit", "ep"), 4)
     with pytest.raises(ValueError, match="engine='exact' and objective='evidence'"):
         pmo.sample_posterior(model_of("probit", "exact"), tree, corrected=True, **QUIET)
+    with pytest.raises(ValueError, match="objective='loo'"):  # before anything is sampled
+        pmo.sample(model_of("probit", "ep", objective="loo"), corrected=True, **QUIET)
     with pytest.raises(ValueError, match="exact already"):
         pmo.sample_posterior(pmo.latent_model(X, Y, "expquad"), tree, corrected=True, **QUIET)
 

@@ -1,5 +1,6 @@
 """`sample`: one call gives a complete tree, and says how far the engine is off."""
 
+import arviz as az
 import numpy as np
 import pytest
 
@@ -31,6 +32,17 @@ def test_the_error_of_the_engine_is_kept(tree):
     assert correction.shape == (1, 40) and np.isfinite(correction).all()
 
 
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter")
+def test_leave_one_out_corrects_the_engine(tree):
+    """Densities are those given the hyperparameters; with the evidence they are those of the draws."""
+    stats = tree["sample_stats"]
+    given = stats["log_p"] - stats["log_q"]
+    assert (given - stats["log_evidence"]).std() < 0.5 < given.std()
+    density = {"log_p": stats["log_p"], "log_q": stats["log_q"] + stats["log_evidence"]}
+    found = az.loo_approximate_posterior(tree, **density).elpd
+    assert found == pytest.approx(pmo.loo(tree).elpd, abs=0.3)
+
+
 def test_a_spread_error_is_said(tree):
     biased = tree.copy()
     stats = biased["sample_stats"].to_dataset()
@@ -45,3 +57,8 @@ def test_options_of_its_own_are_refused():
     model = pmo.gp_model([0.0, 1.0, 2.0, 3.0], [0, 0, 1, 1], "expquad")
     with pytest.raises(TypeError, match="does not take 'return_inferencedata'"):
         pmo.sample(model, return_inferencedata=True)
+    with pytest.raises(TypeError, match="adds the log likelihood"):
+        pmo.sample(model, idata_kwargs={"log_likelihood": True})
+    latent = pmo.latent_model([0.0, 1.0, 2.0, 3.0], [0, 0, 1, 1], "expquad")
+    with pytest.raises(ValueError, match="exact already"):
+        pmo.sample(latent, corrected=True)

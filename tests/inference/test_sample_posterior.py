@@ -202,7 +202,11 @@ def test_arviz_works_on_the_result(sampled):
     tree = pmo.sample_posterior(model, given, thin=4, seed=1, progressbar=False)
     table = az.summary(tree)
     assert np.isfinite(table.loc["f[row0]", "mean"])
-    assert np.isfinite(az.loo(tree).elpd)
+    part = az.loo_subsample(tree, observations=20, seed=1)
+    assert part.elpd == pytest.approx(az.loo(tree).elpd, abs=3 * part.subsampling_se)
+    assert (az.psense_summary(tree, var_names=["noise"])[["prior", "likelihood"]] > 0.01).all(
+        axis=None
+    )
     assert az.plot_ppc_pava(tree, data_type="ordinal") is not None
     plt.close("all")
 

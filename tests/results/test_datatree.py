@@ -182,16 +182,22 @@ def test_sensitivity_to_priors(moving):
 
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter")
 def test_leave_one_out_of_approximations_and_of_a_part_of_the_rows(fit, tree, moving):
-    for draws in (tree, moving):
+    integrated = fit.integrate("ccd")
+    weighted = integrated.to_datatree(500, seed=1)
+    for draws in (tree, moving, weighted):
         stats = draws["sample_stats"]
         density = {"log_p": stats["log_p"], "log_q": stats["log_q"]}
         whole = az.loo_approximate_posterior(draws, **density)
         part = az.loo_subsample(draws, observations=40, seed=1, **density)
-        assert part.elpd == pytest.approx(whole.elpd, abs=4 * part.subsampling_se)
-    # EP is nearly exact here: the correction moves its draws little
-    assert az.loo_approximate_posterior(
-        tree, log_p=tree["sample_stats"]["log_p"], log_q=tree["sample_stats"]["log_q"]
-    ).elpd == pytest.approx(pmo.loo(fit).elpd, abs=0.5)
+        assert 0.0 < part.subsampling_se < 1.0
+        assert part.elpd == pytest.approx(whole.elpd, abs=2 * part.subsampling_se)
+        plain = az.loo_subsample(draws, observations=40, seed=1)
+        assert plain.elpd == pytest.approx(az.loo(draws).elpd, abs=2 * plain.subsampling_se)
+    # EP is nearly exact here: the correction moves its draws little, and the exact weights of a design not at all
+    for draws, known in ((tree, pmo.loo(fit)), (weighted, pmo.loo(integrated))):
+        stats = draws["sample_stats"]
+        found = az.loo_approximate_posterior(draws, log_p=stats["log_p"], log_q=stats["log_q"])
+        assert found.elpd == pytest.approx(known.elpd, abs=0.5)
 
 
 def test_summary_of_fixed_hyperparameters(fit, tree):

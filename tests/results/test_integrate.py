@@ -142,6 +142,18 @@ def test_effects_average_over_the_members(both, fit):
     assert (table["low"] < table["mean"]).all() and (table["mean"] < table["high"]).all()
 
 
+def test_effects_of_many_members_take_some(both):
+    """64 of 128 members stand for all: means are off by a fraction of their standard deviation."""
+    found = both["psis"]
+    name = found.features.names[0]
+    table = found.effects(name, "latent", n_grid=3, draws=64)
+    grid = found.features.untransform(found.posterior.gram.X)
+    rows = np.linspace(grid.min(), grid.max(), 3)[:, None]
+    latent = found.predict(rows, "latent")
+    np.testing.assert_array_less(np.abs(table["mean"] - latent["mean"].values), 0.2 * latent["sd"])
+    np.testing.assert_allclose(table["sd"], latent["sd"], rtol=0.15)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_files_and_pickles_keep_it_all(both, tmp_path, data, method):
     found = both[method]
