@@ -7,7 +7,6 @@ of its average over a Gaussian. Both return all derivatives, in the same form fo
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import prod
 from typing import Self
 
 import numpy as np
@@ -16,6 +15,17 @@ from pmordinal.likelihood.rows import ALIKE, Rows, along
 from pmordinal.likelihood.smoothing import Terms, interval_terms, smooth, smooth_power
 from pmordinal.likelihood.tail_tables import log_smooth
 from pmordinal.links import Link, get_link
+
+
+class OutOfRange(ValueError):
+    """Thresholds that do not increase, or noise that is not positive: no likelihood has such values."""
+
+
+def _is_positive(noise: float | np.ndarray) -> bool:
+    """Tell whether all noise is positive and finite; a single number is compared without NumPy."""
+    if isinstance(noise, float):
+        return 0.0 < noise < np.inf
+    return bool(((noise > 0.0) & (noise < np.inf)).all())
 
 
 @dataclass(frozen=True)
@@ -62,9 +72,9 @@ class OrdinalLikelihood:
                 f"thresholds must be a vector, or one for each group, got shape {self.thresholds.shape}"
             )
         if not (self.edges[..., 1:] > self.edges[..., :-1]).all():  # from −∞ to ∞
-            raise ValueError(f"thresholds must be finite and increasing, got {self.thresholds}")
-        if noise.ndim > 1 or not ((noise > 0) & (noise < np.inf)).all():
-            raise ValueError(f"noise must be positive and finite, got {self.noise}")
+            raise OutOfRange(f"thresholds must be finite and increasing, got {self.thresholds}")
+        if not _is_positive(self.noise):
+            raise OutOfRange(f"noise must be positive and finite, got {self.noise}")
         if (self.thresholds.ndim == 2) != (self.rows.thresholds is not None):
             raise ValueError(
                 "thresholds must be a vector, or a matrix with the group of each row, got shape "
@@ -93,8 +103,10 @@ class OrdinalLikelihood:
     @cached_property
     def edges(self) -> np.ndarray:
         """Thresholds padded with b_0 = −∞ and b_r = ∞, shape (r + 1,) or (groups, r + 1)."""
-        end = np.full((*self.thresholds.shape[:-1], 1), np.inf)
-        return np.concatenate([-end, self.thresholds, end], axis=-1)
+        *groups, inner = self.thresholds.shape
+        edges = np.empty((*groups, inner + 2))
+        edges[..., 0], edges[..., 1:-1], edges[..., -1] = -np.inf, self.thresholds, np.inf
+        return edges
 
     def of_rows(self, index: np.ndarray | slice) -> Self:
         """Return the likelihood of some of the rows."""
@@ -222,10 +234,9 @@ class OrdinalLikelihood:
 
     def threshold_gradient(self, y: np.ndarray, upper: np.ndarray, lower: np.ndarray) -> np.ndarray:
         """Return the sum over data of derivatives by each datum's upper and lower threshold."""
-        *groups, inner = self.thresholds.shape
-        at, count = self._picked(y), prod(groups) * (inner + 2)
-        total = np.bincount(at + 1, upper, count) + np.bincount(at, lower, count)
-        return total.reshape(*groups, inner + 2)[..., 1:-1]
+        at, edges = self._picked(y), self.edges
+        total = np.bincount(at + 1, upper, edges.size) + np.bincount(at, lower, edges.size)
+        return total.reshape(edges.shape)[..., 1:-1]
 
     def noise_gradient(self, log_noise: np.ndarray) -> float | np.ndarray:
         """Return the sum over data of derivatives by the logarithm of each datum's noise."""

@@ -21,7 +21,7 @@ MOST = 5000  # averages at a time
 Triple = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Terms:
     """A log likelihood L(f), one entry per datum, and its derivatives.
 

@@ -15,7 +15,7 @@ from pmordinal.jit import njit
 from pmordinal.linalg.workspace import empty
 
 FLAT, WELL = 1e-12, 1e4  # single precision is used if the largest W_ii K_ii is between
-LEAF = 64  # LAPACK inverts triangles of up to twice this order at once
+LEAF = 32  # LAPACK inverts triangles of up to twice this order at once
 BLOCK = 32  # size of the blocks in which a triangle is copied
 
 
@@ -32,7 +32,7 @@ def is_well_conditioned(K: np.ndarray, W: np.ndarray) -> bool:
     The largest W_ii K_ii bounds the condition number of B. If it is almost zero, variances lose their digits,
     since they are computed by a division by W.
     """
-    return bool(FLAT < (W * np.diagonal(K)).max() < WELL)
+    return bool(FLAT < (W * K.diagonal()).max() < WELL)
 
 
 def cholesky_B(K: np.ndarray, S: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
@@ -59,16 +59,16 @@ def cholesky_B(K: np.ndarray, S: np.ndarray, out: np.ndarray | None = None) -> n
 
 @njit(cache=True, nogil=True)
 def _write_B(K, S, out):
-    """Write the lower triangle of I + S K S."""
+    """Write the lower triangle of I + S K S. Slices let the compiler use vector instructions."""
     for j in range(S.size):
-        s = S[j]
-        for i in range(j, S.size):
-            out[i, j] = K[i, j] * S[i] * s
-        out[j, j] += 1
+        column, k, right, s = out[j:, j], K[j:, j], S[j:], S[j]
+        for i in range(column.size):
+            column[i] = k[i] * right[i] * s
+        column[0] += 1
 
 
 def _lapack(like: np.ndarray, name: str) -> Callable:
-    return getattr(lapack, ("s" if like.dtype == np.float32 else "d") + name)
+    return getattr(lapack, ("s" if like.itemsize == 4 else "d") + name)
 
 
 def solve(L: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -84,7 +84,7 @@ def half_solve(L: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def log_det(L: np.ndarray) -> float:
     """Return log |L Lᵀ|."""
-    return 2.0 * float(np.log(np.diagonal(L)).sum())
+    return 2.0 * float(np.log(L.diagonal()).sum())
 
 
 def inverse(L: np.ndarray) -> np.ndarray:
@@ -93,10 +93,8 @@ def inverse(L: np.ndarray) -> np.ndarray:
 
 
 def lower_inverse(L: np.ndarray) -> np.ndarray:
-    """Return the lower triangle of (L Lᵀ)⁻¹ (the upper one is not cleared)."""
-    out = empty(L.shape, L.dtype)
-    out[...] = L
-    _invert_triangle(out)
+    """Return the lower triangle of (L Lᵀ)⁻¹, with zeros above the diagonal."""
+    out = triangular_inverse(L)
     return gram_of_columns(out, out)
 
 
@@ -124,37 +122,51 @@ def triangular_inverse(L: np.ndarray, out: np.ndarray | None = None) -> np.ndarr
     out : ndarray, shape (n, n), optional
         Fortran-ordered buffer for the result.
     """
-    out = empty(L.shape, L.dtype) if out is None else out
-    _copy_lower(L, out)
-    _invert_triangle(out)
+    out = _inverse_triangle(L, empty(L.shape, L.dtype) if out is None else out)
+    _clear_upper(out)
     return out
 
 
-def _invert_triangle(A: np.ndarray) -> None:
-    """Overwrite the lower triangle of A with that of its inverse.
+def _inverse_triangle(L: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """Return the lower triangle of L⁻¹ (the upper one is not cleared).
 
     Recursive: the two diagonal blocks are inverted, and the block below becomes −second⁻¹ corner first⁻¹. LAPACK's own
-    routine takes up to twice the time for large triangles.
+    routine takes up to twice the time for large triangles. Inverses of blocks are contiguous, as SciPy would copy
+    others.
     """
-    half = len(A) // 2
+    half = len(L) // 2
     if half < LEAF:
-        A[...] = _lapack(A, "trtri")(A, lower=1)[0]
-        return
-    first, second, corner = A[:half, :half], A[half:, half:], A[half:, :half]
-    _invert_triangle(first)
-    _invert_triangle(second)
-    trmm = blas.strmm if A.dtype == np.float32 else blas.dtrmm
-    corner[...] = trmm(1.0, second, trmm(-1.0, first, corner, side=1, lower=1), lower=1)
+        inverse = _lapack(L, "trtri")(L, lower=1)[0]
+        if out is None:
+            return inverse
+        out[...] = inverse
+        return out
+    out = np.empty(L.shape, L.dtype, order="F") if out is None else out
+    first, second = _inverse_triangle(L[:half, :half]), _inverse_triangle(L[half:, half:])
+    trmm = blas.strmm if L.itemsize == 4 else blas.dtrmm
+    corner = trmm(-1.0, first, L[half:, :half], side=1, lower=1)
+    out[:half, :half], out[half:, half:] = first, second
+    out[half:, :half] = trmm(1.0, second, corner, lower=1, overwrite_b=1)
+    return out
 
 
 @njit(cache=True, nogil=True)
-def _copy_lower(A, out):
-    """Copy the lower triangle of A, with zeros above the diagonal."""
+def _clear_upper(A):
+    """Write zeros above the diagonal."""
     for j in range(A.shape[0]):
-        for i in range(j):
-            out[i, j] = 0
-        for i in range(j, A.shape[0]):
-            out[i, j] = A[i, j]
+        A[:j, j] = 0
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def column_squares(X):
+    """Return the sums of squares of the columns of a lower triangular X, whose upper triangle is not read."""
+    squares = np.empty(X.shape[1])
+    for j in range(X.shape[1]):
+        column, total = X[j:, j], X.dtype.type(0)
+        for i in range(column.size):
+            total += column[i] * column[i]
+        squares[j] = total
+    return squares
 
 
 def fill_upper(A: np.ndarray) -> np.ndarray:
@@ -177,16 +189,16 @@ def _mirror(A):
 @njit(cache=True, nogil=True)
 def site_gradient(A, S, v, alpha, out):
     """Write the lower triangle of −½ S A S + ½ (v αᵀ + α vᵀ), given that of A."""
-    n = S.size
-    for j in range(n):
+    for j in range(S.size):
         s, left, right = -0.5 * S[j], 0.5 * v[j], 0.5 * alpha[j]
-        for i in range(j, n):
-            out[i, j] = s * S[i] * A[i, j] + left * alpha[i] + right * v[i]
+        column, a, S_below, alpha_below, v_below = out[j:, j], A[j:, j], S[j:], alpha[j:], v[j:]
+        for i in range(column.size):
+            column[i] = s * S_below[i] * a[i] + left * alpha_below[i] + right * v_below[i]
 
 
 def symv(A: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return A x for a symmetric matrix A; only its lower triangle is read."""
-    return (blas.ssymv if A.dtype == np.float32 else blas.dsymv)(1.0, A, x, lower=1)
+    return (blas.ssymv if A.itemsize == 4 else blas.dsymv)(1.0, A, x, lower=1)
 
 
 def symm(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -206,10 +218,11 @@ def posterior_diagonal(
     1 − W_ii A_ii = (B⁻¹)_ii gives A_ii without a further product, but is inaccurate where
     W_ii K_ii is small; there A_ii = K_ii − |L⁻¹ S k_i|² is used.
     """
-    k, shrunk = np.diagonal(K), 1.0 - Binv_diagonal
+    k, shrunk = K.diagonal(), 1.0 - Binv_diagonal
     A = shrunk / W
-    lost = (shrunk < (1e-5 if L.dtype == np.float64 else 1e-3)) & (W * k < 1.0)
-    if lost.any():
+    few_digits = 1e-3 if L.itemsize == 4 else 1e-5
+    if shrunk.min() < few_digits:
+        lost = (shrunk < few_digits) & (W * k < 1.0)
         A[lost] = k[lost] - (half_solve(L, S[:, None] * K[:, lost]) ** 2).sum(0)
     return np.maximum(A, 1e-16 * k)
 

@@ -109,15 +109,15 @@ def _is_number(kind) -> bool:
 
 def _inside(kind) -> Function | None:
     """Return how to convert an input of this type: an array of one entry to a number, others not (None)."""
-    return (lambda x: x.reshape(())[()]) if _is_number(kind) else None
+    return operator.itemgetter((0,) * kind.ndim) if _is_number(kind) else None
 
 
 def _outside(kind) -> Function | None:
     """Return how to convert a result to an array of this type; None if it is one already."""
     if not _is_number(kind):
         return None  # it is an array already
-    shape, dtype = kind.shape, kind.dtype
-    return lambda x: np.full(shape, x, dtype)
+    dtype, ndim = kind.dtype, kind.ndim
+    return lambda x: np.array(x, dtype, ndmin=ndim)  # faster than np.full
 
 
 def _converter(how: Callable[[Any], Function | None], variables) -> Callable[[Any], list]:
@@ -269,6 +269,8 @@ def _(op: Subtensor, node: Apply) -> Function | None:
     if index is None:
         return None
     if _is_number(node.outputs[0].type):
+        if node.outputs[0].type.ndim == 0:
+            return lambda x, *_: x[index]
         return lambda x, *_: x[index].reshape(())[()]
     return lambda x, *_: x[index]
 

@@ -172,9 +172,11 @@ class Problem:
         memory = self.found.solutions(y) if memory is None else memory
         y = y if self.some is None else y[self.some]
         engine = self.found.selected(lambda: self.engine.select(gram, y, likelihood))
-        scales = np.concatenate([*map(np.ravel, gram.values), np.ravel(likelihood.noise)])
-        # as good as logarithms
-        parameters = np.concatenate([np.arcsinh(1e3 * scales), np.ravel(likelihood.thresholds)])
+        parameters = np.concatenate(
+            (*gram.values, likelihood.noise, likelihood.thresholds), axis=None
+        )
+        scales = parameters[: -likelihood.thresholds.size]
+        scales[:] = np.arcsinh(1e3 * scales)  # as good as logarithms
         start, is_predicted = memory.predict(parameters)
         if loosely and is_predicted:
             engine = engine.loosened(self.objective, sampled=True)

@@ -59,8 +59,8 @@ class MeasuredPosterior(Posterior):
 
     @cached_property
     def B_inverse(self) -> np.ndarray:
-        """B⁻¹ in full, shape (n, n)."""
-        return linalg.inverse(self.factor)
+        """The lower triangle of B⁻¹, with zeros above it or the other half, shape (n, n)."""
+        return linalg.lower_inverse(self.factor)
 
     @cached_property
     def B_inverse_diagonal(self) -> np.ndarray:
@@ -239,7 +239,7 @@ class SitePosterior(MeasuredPosterior):
         ndarray, shape (n, n)
             Symmetric.
         """
-        S, Binv = self.root_precision, self.B_inverse
+        S, Binv = self.root_precision, linalg.fill_upper(self.B_inverse)
         # in full: NumPy would warn of what happens to be in the other triangle
         dK = linalg.fill_upper(linalg.weighted_square(Binv, by_variance / self.precision))
         dK *= S

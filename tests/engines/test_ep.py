@@ -305,3 +305,23 @@ def test_labels_that_say_nothing_leave_the_prior():
     posterior = EP()(gram, y, likelihood)
     assert posterior.log_evidence == pytest.approx(6 * np.log(0.5), abs=1e-6)
     np.testing.assert_allclose(posterior.variance, 1.0, rtol=1e-6)
+
+
+def test_a_sampler_needs_one_sweep_from_a_good_start():
+    """Above 200 rows a first sweep in single precision would always take a second one."""
+    rng = np.random.default_rng(5)
+    gram, likelihood = gram_of(rng.normal(size=(220, 2)), 1.0), OrdinalLikelihood([-0.5, 0.5], 0.5)
+    y = likelihood.draw(gram.matrix @ rng.normal(size=220) / 15.0, rng)
+    solution = EP()(gram, y, likelihood)
+    sampled = EP().loosened("evidence", sampled=True)(gram, y, likelihood, solution.start)
+    assert sampled.status.factorizations == 1
+    np.testing.assert_allclose(sampled.log_evidence, solution.log_evidence, atol=1e-9)
+
+
+def test_cavities_of_the_last_sweep_are_those_of_the_posterior():
+    gram, y, likelihood = draw_case(np.random.default_rng(6))
+    posterior = EP()(gram, y, likelihood)
+    mean, variance = posterior.cavity
+    share = 1.0 - posterior.precision * posterior.variance
+    np.testing.assert_allclose(variance, posterior.variance / share, rtol=1e-8)
+    np.testing.assert_allclose(mean, posterior.mean - variance * posterior.alpha, atol=1e-10)

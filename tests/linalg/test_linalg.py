@@ -29,6 +29,14 @@ def test_triangular_inverse_by_pairs_of_blocks(n, dtype):
     np.testing.assert_array_equal(np.triu(ours, 1), 0.0)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_column_squares_reads_the_lower_triangle(dtype):
+    X = np.tril(np.random.default_rng(4).normal(size=(37, 37)))
+    rubbish = np.asfortranarray(X + np.triu(np.full((37, 37), np.nan), 1), dtype=dtype)
+    squares = linalg.column_squares(rubbish)
+    np.testing.assert_allclose(squares, (X**2).sum(0), rtol=50 * np.finfo(dtype).eps)
+
+
 @pytest.mark.parametrize("shape", [(70,), (70, 3)])
 def test_solves_with_the_factor(shape):
     A, x = spd(70), np.random.default_rng(2).normal(size=shape)

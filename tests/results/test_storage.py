@@ -1,6 +1,7 @@
 """Files: a fit comes back as it was, and bad files are refused by name."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -122,3 +123,17 @@ def test_the_header_is_plain_json(tmp_path):
     with xr.open_datatree(tmp_path / "fit.nc", engine="h5netcdf") as tree:
         header = json.loads(tree["fit"]["header"].values.astype(np.uint8).tobytes())
     assert header["kernel"] == {"kernel": "ExpQuadKernel", "active": [0], "parameters": [1, 0]}
+
+
+def test_a_file_of_version_0_1_still_loads():
+    """Numbers that the fit itself gave when it was saved, before modules had rooms."""
+    fit = pmo.load(Path(__file__).parent / "files" / "fit_of_0_1.nc")
+    expected = [
+        [0.000633320909728, 0.696649983906584, 0.302716695183688],
+        [0.000001681594134, 0.096326810328295, 0.903671508077572],
+        [0.177072015267317, 0.820923043637219, 0.002004941095464],
+    ]
+    new = np.array([[0.13, -0.13], [0.64, 0.10], [-0.54, 0.36]])
+    np.testing.assert_allclose(fit.predict(new), expected, rtol=1e-7)
+    np.testing.assert_allclose(fit.log_evidence, -14.7369121584264, rtol=1e-9)
+    assert "posterior" in fit.to_datatree(draws=2, seed=0)

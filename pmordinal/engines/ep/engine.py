@@ -38,7 +38,7 @@ class EPPosterior(SitePosterior):
     ----------
     inverse_factor : ndarray, shape (n, n)
         L⁻¹, the inverse of `factor`; zero above the diagonal.
-    B_inverse_diagonal, variance
+    B_inverse_diagonal, variance, cavity
         Of the last sweep.
     site_terms : Terms
         The likelihood averaged over the cavities, to the power of weights below one.
@@ -47,6 +47,7 @@ class EPPosterior(SitePosterior):
     inverse_factor: np.ndarray = field(repr=False)
     B_inverse_diagonal: np.ndarray = field(repr=False)
     variance: np.ndarray = field(repr=False)
+    cavity: tuple[np.ndarray, np.ndarray] = field(repr=False)
     site_terms: Terms = field(repr=False)
 
     @cached_property
@@ -57,8 +58,8 @@ class EPPosterior(SitePosterior):
 
     @cached_property
     def B_inverse(self) -> np.ndarray:
-        """B⁻¹ in full, shape (n, n)."""
-        return linalg.fill_upper(linalg.gram_of_columns(self.inverse_factor))
+        """The lower triangle of B⁻¹, with zeros above it or the other half, shape (n, n)."""
+        return linalg.gram_of_columns(self.inverse_factor)
 
     def evidence_gradient(self) -> Gradient:
         """Return the gradient of the evidence: at the fixed point the sites may be held fixed."""
@@ -197,9 +198,10 @@ class EP(Engine):
         rough = 1e-3 if self.tol < NOISE else 10.0 * self.tol  # no single precision below it
         damping, near, best, previous, stalled, message = 1.0, NEAR, np.inf, np.inf, 0, ""
         sites, sweep = None, 0
+        # A sampler's start is predicted: a single sweep mostly does, and it is in double precision.
+        expected = 0.0 if start is not None and self.tol >= SAMPLED else np.inf
         while True:
             sweep += 1
-            expected = np.inf if sites is None else sites.expected
             single = y.size > SMALL and expected > rough and sweep < self.max_sweeps
             state = problem.solve(sites, single) if sites else problem.first(start, single)
             residual = state.residual
@@ -220,7 +222,7 @@ class EP(Engine):
                 worse = residual > 0.9 * previous
                 damping = max(0.6 * damping, 0.1) if worse else min(1.15 * damping, 1.0)
             sites = newton or state.damped(damping)
-            previous = residual
+            previous, expected = residual, sites.expected
         status = self._status(message, sweep, residual)
         return EPPosterior(
             gram=gram,
@@ -235,6 +237,7 @@ class EP(Engine):
             inverse_factor=state.X,
             B_inverse_diagonal=state.c,
             variance=state.a,
+            cavity=(state.mu, state.lam),
             site_terms=state.terms,
         )
 

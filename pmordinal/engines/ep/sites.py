@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from pmordinal import linalg
+from pmordinal.jit import njit
 from pmordinal.likelihood import OrdinalLikelihood
 from pmordinal.likelihood.smoothing import Terms
 from pmordinal.linalg.workspace import empty
@@ -25,7 +26,7 @@ LEAST_PRECISION_SHARE = 1e-12  # smallest site precision, as a share of the larg
 LEAST_PRECISION = 1e-280  # smallest site precision in absolute terms
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sites:
     """Sites to solve for: precisions p and natural means α + t + p h, given an earlier α and h = K α."""
 
@@ -36,7 +37,7 @@ class Sites:
     by_newton: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class State:
     """The posterior of given sites, its cavities, and the new sites that match their moments."""
 
@@ -50,6 +51,7 @@ class State:
     c: np.ndarray
     D: np.ndarray
     lam: np.ndarray
+    mu: np.ndarray
     terms: Terms
     weights: np.ndarray | None
     p_new: np.ndarray
@@ -59,7 +61,7 @@ class State:
     @property
     def single(self) -> bool:
         """Whether the factor is in single precision."""
-        return self.L.dtype == np.float32
+        return self.L.itemsize == 4
 
     @property
     def log_evidence(self) -> float:
@@ -73,7 +75,7 @@ class State:
 
     def damped(self, size: float) -> Sites:
         """Return sites moved by this share towards the new ones."""
-        p = self.p + size * (self.p_new - self.p)
+        p = _floored(self.p + size * (self.p_new - self.p))
         return Sites(p, size * self.slope_gap, self.alpha, self.residual)
 
 
@@ -87,14 +89,30 @@ def _all(one, weights: np.ndarray | None):
     return one if weights is None else weights * one
 
 
-def _ask(terms: Terms, alpha, p, a, w) -> tuple[np.ndarray, np.ndarray, float]:
+def _ask(terms: Terms, alpha, p, a, copies) -> tuple[np.ndarray, np.ndarray, float]:
     """Return the site precisions that match moments, the gap in α, and the residual."""
-    p_new = _all(_floored(terms.curvature / terms.shrink), w)
-    gap = (_all(terms.d1, w) - alpha) / terms.shrink
-    residual = float(max(np.abs((p_new - p) * a).max(), np.abs(gap * np.sqrt(a)).max()))
+    p_new, gap, residual = _match(terms.d1, terms.curvature, terms.shrink, alpha, p, a, copies)
     if np.isfinite(residual):
         return p_new, gap, residual
     return np.where(np.isfinite(p_new), p_new, p), np.nan_to_num(gap, posinf=0, neginf=0), np.inf
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _match(d1, curvature, shrink, alpha, p, a, copies):
+    """Return the same where all is finite, and else a residual that is not."""
+    p_new, gap, highest, residual = np.empty_like(p), np.empty_like(p), 0.0, 0.0
+    for i in range(p.size):
+        p_new[i] = copies[i] * curvature[i] / shrink[i]
+        gap[i] = (copies[i] * d1[i] - alpha[i]) / shrink[i]
+        highest = max(highest, p_new[i])
+    least = max(LEAST_PRECISION_SHARE * highest, LEAST_PRECISION)
+    for i in range(p.size):
+        if p_new[i] < least:
+            p_new[i] = least
+        for size in (abs((p_new[i] - p[i]) * a[i]), abs(gap[i] * np.sqrt(a[i]))):
+            if size > residual or np.isnan(size):
+                residual = size
+    return p_new, gap, residual
 
 
 def _floored(p: np.ndarray) -> np.ndarray:
@@ -107,6 +125,7 @@ class SiteProblem:
     def __init__(self, K: np.ndarray, y: np.ndarray, likelihood: OrdinalLikelihood, tol: float):
         self.K, self.y, self.likelihood, self.tol = K, y, likelihood, tol
         self.weights = likelihood.copies
+        self.copies = np.ones(y.size) if self.weights is None else self.weights
         self.A: linalg.SiteCovariance | None = None
         self.A_residual = np.inf
         self._turn = 0
@@ -134,17 +153,17 @@ class SiteProblem:
         if known is not None and known[0].size == len(self.K):
             mu, lam = known
         else:
-            mu, lam = np.zeros(len(self.K)), np.diagonal(self.K)
+            mu, lam = np.zeros(len(self.K)), self.K.diagonal()
         terms = self.tilt(mu, lam)
         # what it is where the cavities are those of a fixed point
         alpha = _all(terms.d1, self.weights)
-        p = _all(_floored(terms.curvature / terms.shrink), self.weights)
+        p = _floored(_all(terms.curvature / terms.shrink, self.weights))
         t = p * (mu - linalg.symv(self.K, alpha)) + alpha / terms.shrink - alpha
         return self.solve(Sites(p, t, alpha, np.inf), single)
 
     def solve(self, sites: Sites, single: bool) -> State:
         """Return the state of given sites; single precision is used if asked for and accurate enough."""
-        p, t = _floored(sites.p), sites.t
+        p, t = sites.p, sites.t
         S = np.sqrt(p)
         single = single and linalg.is_well_conditioned(self.K, p)
         K = self.K_single if single else self.K
@@ -152,13 +171,15 @@ class SiteProblem:
         alpha = sites.alpha + t - S * linalg.solve(L, S * linalg.symv(self.K, t))
         h = linalg.symv(self.K, alpha)
         X = linalg.triangular_inverse(L, self.room(f"inverse {self._turn}", K.dtype))
-        c = np.einsum("ij,ij->j", X, X).astype(float)  # diag B⁻¹
+        c = linalg.column_squares(X)  # diag B⁻¹
         a = linalg.posterior_diagonal(self.K, c, p, S, L)
         w = self.weights
         D = c if w is None else (w - 1.0 + c) / w
         lam = a / D
-        terms = self.tilt(h - lam * _one(alpha, w), lam)  # [CG2005, eq. 26]
-        return State(p, S, L, X, alpha, h, a, c, D, lam, terms, w, *_ask(terms, alpha, p, a, w))
+        mu = h - lam * _one(alpha, w)  # [CG2005, eq. 26]
+        terms = self.tilt(mu, lam)
+        asked = _ask(terms, alpha, p, a, self.copies)
+        return State(p, S, L, X, alpha, h, a, c, D, lam, mu, terms, w, *asked)
 
     def covariance(self, state: State) -> linalg.SiteCovariance:
         """Return the posterior covariance A: the last one if it gives good enough a step, else a new one."""
@@ -193,7 +214,8 @@ class SiteProblem:
             lam = np.where(x > 0, state.lam / (1.0 + x / state.lam), state.lam - x)
             alpha = state.alpha + z - state.p * g
             terms = self.tilt(state.h + g - lam * _one(alpha, w), lam)
-            p_new, gap, new = _ask(terms, alpha, p, lam / (1.0 + _one(p, w) * lam), w)
+            a = lam / (1.0 + _one(p, w) * lam)
+            p_new, gap, new = _ask(terms, alpha, p, a, self.copies)
             if not new < 0.7 * residual:
                 break
             residual = new

@@ -67,7 +67,7 @@ class SparsePosterior(SitePosterior):
         gram, alpha, precision = (fields[name] for name in ("gram", "alpha", "precision"))
         basis_gram = Gram(gram.kernel, gram.X[support], gram.values)
         factor = linalg.cholesky_B(basis_gram.matrix, np.sqrt(precision))
-        D = np.diagonal(linalg.inverse(factor)).copy()
+        D = linalg.column_squares(linalg.triangular_inverse(factor))
         _, variance = marginals(gram, support, basis_gram, alpha, precision, factor, D)
         fields |= {"basis_gram": basis_gram, "B_inverse_diagonal": D, "variance": variance}
         return cls(factor=factor, basis=support, **fields)
@@ -295,7 +295,7 @@ class SparseADF(Engine):
         chain = Chain(K, y[u], of_basis, self.refresh)
         alpha, p = chain.last.alpha, chain.last.rule.p
         L = linalg.cholesky_B(K, np.sqrt(p))
-        D = np.diagonal(linalg.inverse(L)).copy()
+        D = linalg.column_squares(linalg.triangular_inverse(L))
         mean, var = marginals(gram, u, support, alpha, p, L, D)
         lam = var[u] / D
         # of the basis's labels

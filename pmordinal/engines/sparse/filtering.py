@@ -249,7 +249,7 @@ class Sweep:
         """Compute the cavities, and new sites that match the moments of likelihood × cavity."""
         before, self.alpha = self.before, self.before.alpha
         L = linalg.cholesky_B(before.K, np.sqrt(before.rule.p))
-        self.D = np.diagonal(linalg.inverse(L)).copy()  # 1 − p A without cancellation
+        self.D = linalg.column_squares(linalg.triangular_inverse(L))  # 1 − p A without cancellation
         self.lam = before.variance / self.D
         self.mean = before.mean - self.lam * self.alpha
         self.terms = self.likelihood.tilted(self.y, self.mean, self.lam)

@@ -10,6 +10,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pmordinal.gram import Gram
+from pmordinal.likelihood import OutOfRange
 from pmordinal.linalg import factor_psd
 from pmordinal.model.memory import Chains
 from pmordinal.model.ops.problem_op import ProblemOp, ValueWithGradient
@@ -88,29 +89,27 @@ class OrdinalEvidence(ProblemOp, ValueWithGradient):
                 f"the model has {len(problem.X)} labelled rows, got {y.size} class codes"
             )
         codes = _codes(y, thresholds.shape[-1] + 1)
-        increasing = (thresholds[..., 1:] > thresholds[..., :-1]).all()
-        usable = np.all(noise > 0) and _usable(inputs[:-1]) and increasing
-        if usable and codes is not None:
+        if codes is not None and _are_finite(values):
             try:
                 with np.errstate(all="ignore"):  # overflow is checked below
                     memory = None if problem.is_optimised else node.tag.chains.mine()
                     value, gradient = problem.evaluate(values, thresholds, noise, codes, memory)
-            except (np.linalg.LinAlgError, ArithmeticError):  # overflow, or noise² = 0
+            except (np.linalg.LinAlgError, ArithmeticError, OutOfRange):  # overflow, or noise² = 0
                 pass
             else:
                 parts = [*gradient.parameters, gradient.thresholds, gradient.log_noise / noise]
-                if _usable([value, *parts]):
+                if _are_finite([value, *parts]):
                     results = parts
-        outputs[0][0] = np.asarray(-np.inf if results is None else value, dtype="float64")
+        outputs[0][0] = np.asarray(-np.inf if results is None else value, dtype=float)
         for k, x in enumerate(inputs[:-1]):
             part = np.zeros(x.shape) if results is None else results[k]
             # a copy, since PyTensor may write into it
-            outputs[k + 1][0] = np.array(part, dtype="float64").reshape(x.shape)
+            outputs[k + 1][0] = np.array(part, dtype=float).reshape(x.shape)
 
 
-def _usable(arrays) -> bool:
+def _are_finite(arrays) -> bool:
     """Tell whether all numbers are finite; in plain Python, as there are few of them."""
-    return all(isfinite(x) for a in arrays for x in np.ravel(a).tolist())
+    return all(all(map(isfinite, np.asarray(a).ravel().tolist())) for a in arrays)
 
 
 def _codes(y: np.ndarray, n_classes: int) -> np.ndarray | None:
