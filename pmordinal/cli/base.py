@@ -16,7 +16,7 @@ from pmordinal.errors import warn
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
 
-KERNELS = ("ExpQuad", "Matern52", "Matern32", "Matern12")
+KERNELS = ("expquad", "matern52", "matern32", "matern12", "linear", "anova", "recommended")
 DENSE = ("laplace", "ep", "plsor")  # fast on tables of up to a thousand rows
 MANY_LEVELS = 30  # a column with more texts than this, and than half the rows, is suspect
 
@@ -98,7 +98,12 @@ def data_arguments(parser: argparse.ArgumentParser, formula: bool = False) -> No
 def model_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the model and of the fit."""
     parser.add_argument("--link", default="probit", help="probit (default), logit or cloglog")
-    parser.add_argument("--kernel", default="ExpQuad", choices=KERNELS, help="covariance function")
+    parser.add_argument(
+        "--kernel",
+        type=str.lower,
+        choices=KERNELS,
+        help="covariance function; default is that of gp_model: recommended, or expquad with --ard or plsor",
+    )
     parser.add_argument("--ard", action="store_true", help="one length-scale for each attribute")
     parser.add_argument("--starts", type=int, default=1, help="starting points (default 1)")
 
@@ -123,7 +128,7 @@ def _read_for_formula(
     for name, value in (("--features", options.features), ("--drop", options.drop)):
         if value:
             raise ValueError(f"{name} has no place beside a formula, which names the features")
-    if options.ard or options.kernel != KERNELS[0]:
+    if options.ard or options.kernel is not None:
         raise ValueError(
             "--ard and --kernel have no place beside a formula: write gp(x, cov='matern52')"
         )
@@ -186,8 +191,6 @@ def fit_engine(
     engine: str | None, data: tuple, options: argparse.Namespace, **fit_options: Any
 ) -> "OrdinalFit":
     """Return the fit of one engine, with the options of the command line."""
-    import pymc as pm
-
     from pmordinal.inference.fit import fit
     from pmordinal.model.factories import gp_model
     from pmordinal.model.formula_model import formula_model
@@ -197,7 +200,7 @@ def fit_engine(
     if getattr(options, "formula", None) is not None:
         model = formula_model(options.formula, X, na=options.na, **common)
     else:
-        model = gp_model(X, y, getattr(pm.gp.cov, options.kernel), ard=options.ard, **common)
+        model = gp_model(X, y, options.kernel, ard=options.ard, **common)
     steps = {"starts": options.starts, "progressbar": show_progress(options), "seed": options.seed}
     return fit(model, **steps, **fit_options)
 

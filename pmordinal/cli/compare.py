@@ -41,6 +41,8 @@ def _run(options: argparse.Namespace) -> None:
     checks.one_of("--reference", reference, options.engines)
     check_output(options.out)
     data = read_data(options)
+    if options.kernel is None:
+        options.kernel = "expquad"  # the one that every engine has
     fits = {engine: fit_engine(engine, data, options) for engine in options.engines}
     table = compare(fits, reference=reference)
     shown = table.full.T if options.all else table.short.T

@@ -126,7 +126,8 @@ def _rivals(result: "OrdinalFit", data: tuple, options: argparse.Namespace):
         engines = DENSE if result.posterior.y.size <= MODERATE else ()
     rivals, failures = {}, {}
     for engine in engines:
-        if engine == result.engine:
+        of_another_model = options.kernel is None and not options.ard and engine == "plsor"
+        if engine == result.engine or of_another_model:
             continue
         try:
             rivals[engine] = fit_engine(engine, data, options)

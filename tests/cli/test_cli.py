@@ -58,8 +58,9 @@ def fails(capsys, *arguments, code=1):
 def test_fit_is_the_fit_of_the_package(folder, fitted):
     table, y = labelled(folder)
     X = table[["age", "clinic"]]
-    model = pmo.gp_model(X, y, "expquad", categories=["None", "mild", "severe"])
+    model = pmo.gp_model(X, y, categories=["None", "mild", "severe"])  # the default, a sum of terms
     direct = pmo.fit(model, progressbar=False)
+    assert set(fitted.point) == set(direct.point)
     assert fitted.labels.class_names == ["None", "mild", "severe"]
     assert len(fitted.unlabeled) == 5  # an empty label is unlabelled, "None" is a level
     np.testing.assert_allclose(fitted.thresholds, direct.thresholds, rtol=1e-10)
@@ -68,7 +69,7 @@ def test_fit_is_the_fit_of_the_package(folder, fitted):
 
 def test_fit_prints_a_summary(folder, capsys):
     data = [str(folder / "pain.csv"), "--target", "pain", "--features", "age"]
-    options = ["--order", "None,mild,severe", "--engine", "laplace", "--ard"]
+    options = ["--order", "None,mild,severe", "--engine", "laplace", "--kernel", "ExpQuad", "--ard"]
     assert main(["fit", *data, *options]) == 0
     printed = capsys.readouterr().out
     for piece in ("threshold None|mild", "noise", "lengthscale[age]", "log evidence", "55 labelled, 5 unlabelled",
