@@ -25,4 +25,4 @@ for rate, part in blocks.groupby("noise"):
 right.set(title="blocks: mean number of target intervals", xlabel="rows")
 for ax in (left, middle, right):
     ax.set_xscale("log", base=2)
-    ax.legend(fontsize=8)
+    ax.legend(fontsize=8, loc="upper right" if ax is middle else "best")

@@ -193,7 +193,7 @@ def _rank_table(
             wide = _means(part, error_of(part, error))
             if wide.shape[0] < 2 or wide.shape[1] < 2:
                 continue
-            ranked = rank_methods(wide)
+            ranked = rank_methods(wide.round(9))  # equal means are a tie
             head = f"{bins} bins, {ERRORS[error]}"
             shown[head] = {**ranked["rank"], "Friedman F": ranked.attrs["friedman_F"]}
             shown[head]["p"] = ranked.attrs["p"]

@@ -275,6 +275,17 @@ def test_report_ranks_by_rank_methods():
     assert shown["published: F"] == "0.827"
 
 
+def test_equal_means_are_a_tie():
+    """The same errors in another order of the partitions have the same mean, but for its last digit."""
+    table = made_up(sets=("diabetes", "machine"))
+    errors = {"laplace": [10.8, 50.7, 55.6], "ep": [55.6, 10.8, 50.7], "plsor": [60.0, 60.1, 60.2]}
+    for name, values in errors.items():
+        for error in ("zero_one", "absolute"):
+            table.loc[table["method"] == name, error] = values * 2
+    shown = table_named(result_tables.tables_of("plsor", table), "Ranks")
+    assert set(shown.loc[["laplace", "ep"]].to_numpy().ravel()) == {"1.500"}
+
+
 def test_each_paper_has_its_own_methods_ranked_on_its_own_sets():
     methods = ("laplace-starts4", "ep", "ep:loo", "plsor", "sparse", "gpr")
     table = made_up(sets=("diabetes", "pyrimidines", "machine", "stocks"), methods=methods)

@@ -1,0 +1,128 @@
+"""The tables behind the documentation's numbers say how they were made, and its pages say what they say."""
+
+import re
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from scipy.stats import ttest_rel
+
+from pmordinal.bench.published import T_STATISTICS, errors
+from pmordinal.diagnostics.scoring import rank_methods
+
+DOCS = Path(__file__).parents[2] / "docs"
+TABLES = sorted((DOCS / "tables").glob("*.csv"))
+MADE = re.compile(
+    r"# \d{4}-\d\d-\d\d; Python [\d.]+, pmordinal [\d.]+, pymc [\d.]+, numpy .+, scipy .+"
+)
+COMMAND = re.compile(r"# (pmordinal bench|python benchmarks/\w+\.py) .+")
+
+
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+def test_tables_say_how_they_were_made(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    heads = [line for line in lines if line.startswith("#")]
+    assert lines[:2] == heads[:2] and len(heads) % 2 == 0
+    for made, command in zip(heads[::2], heads[1::2], strict=True):
+        assert MADE.fullmatch(made), made
+        assert COMMAND.fullmatch(command), command
+    assert len(pd.read_csv(path, comment="#")) > 0
+
+
+def rows_of(page, first):
+    """Return the table of a page whose first line begins with a text, as lists of its cells."""
+    lines = (DOCS / page).read_text(encoding="utf-8").splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(first))
+    rows = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip().replace("−", "-") for cell in line.strip("|").split("|")])
+    return rows
+
+
+def paired(table, name, method, error):
+    """Return the means without and with unlabelled rows, and the paired t, as the page writes them."""
+    lines = table[table["set"] == f"{name}-5%"]
+    wide = lines.pivot(index="partition", columns="method", values=error)
+    before, after = wide[f"{method}-supervised"], wide[method]
+    scale = 100.0 if error == "zero_one" else 1.0
+    t = ttest_rel(before, after).statistic
+    assert len(wide) == 10
+    return f"{before.mean() / scale:.3f} → {after.mean() / scale:.3f}", f"{t:.1f}"
+
+
+def test_inductive_numbers_are_those_of_the_table():
+    table = pd.read_csv(DOCS / "tables" / "inductive_partitions.csv", comment="#")
+    published = pd.DataFrame(T_STATISTICS, index=["zero_one", "absolute"])
+    shown = rows_of("papers.md", "| set | zero-one error | t (theirs) |")
+    assert [row[0] for row in shown] == list(published)
+    for name, *cells in shown:
+        for error, means, t in zip(published.index, cells[::2], cells[1::2], strict=True):
+            found, statistic = paired(table, name, "ssgpor", error)
+            assert [means, t] == [found, f"{statistic} ({published.loc[error, name]:.1f})"]
+
+
+def test_variants_are_those_of_the_table():
+    table = pd.read_csv(DOCS / "tables" / "inductive_partitions.csv", comment="#")
+    shown = rows_of("papers.md", "| | boston | stocks | abalone | bank | california | census |")
+    methods = ("ssgpor", "ssgpor-gamma", "ssgpor-flat", "ssgpor-flat-bound")
+    for method, (_, *cells) in zip(methods, shown, strict=True):
+        for name, cell in zip(T_STATISTICS, cells, strict=True):
+            assert cell == "{} ({})".format(*paired(table, name, method, "absolute"))
+
+
+def test_support_vectors_are_those_of_the_table():
+    table = pd.read_csv(DOCS / "tables" / "svm.csv", comment="#").set_index("set")
+    theirs = errors("SVM", 5)
+    rows = rows_of("papers.md", "| | zero-one error, % | absolute error |")
+    assert len(rows) == len(table)
+    for head, zero_one, absolute in rows:
+        name, _, count = head.partition(", ")
+        ours, other = table.loc[name], theirs[name]
+        assert ours["partitions"] == int(count.split()[0] if count else 20)
+        assert zero_one == f"{ours['zero_one']:.1f} ({other.zero_one:.1f})"
+        assert absolute == f"{ours['absolute']:.3f} ({other.absolute:.3f})"
+
+
+def test_california_is_that_of_the_table():
+    table = pd.read_csv(DOCS / "tables" / "priors.csv", comment="#")
+    table["width"] = table["b4"] - table["b1"]
+    by = table.groupby("without")
+    names = ["none", "lengthscale", "noise", "thresholds", "lengthscale+thresholds"]
+    names += ["lengthscale+noise+thresholds", "recommended", "linear"]
+    *rows, published = rows_of("results.md", "| prior left out |")
+    assert published[1:3] == ["52.5", "0.700"]
+    for name, (_, *cells) in zip(names, rows, strict=True):
+        mean, middle = by.mean().loc[name], by.median().loc[name]
+        assert by.size()[name] == 20
+        assert cells[0] == f"{mean['zero_one']:.1f}" and cells[1] == f"{mean['absolute']:.3f}"
+        assert cells[2] == f"{mean['nlp']:.3f}" and cells[3] == f"{mean['log_evidence']:.1f}"
+        if name not in ("recommended", "linear"):
+            assert cells[4:] == [f"{middle['lengthscale']:.1f}", f"{middle['width']:.2f}"]
+
+
+@pytest.mark.parametrize(
+    ("head", "sets", "names"),
+    [
+        ("**Table 5.** Average ranks", 9, ["laplace", "ep", "plsor"]),
+        ("**Table 2** of the paper", 8, ["laplace", "ep", "ep:loo", "sparse"]),
+    ],
+)
+def test_ranks_are_those_of_the_table(head, sets, names):
+    table = pd.read_csv(DOCS / "tables" / "errors.csv", comment="#")
+    table = table[table["method"].isin(names)]
+    if sets == 8:
+        table = table[table["set"] != "pyrimidines"]
+    page = (DOCS / "papers.md").read_text(encoding="utf-8")
+    lines = [line for line in page[page.index(head) :].splitlines() if line.startswith("|")]
+    rows = [line.strip("|").split("|") for line in lines[2 : 3 + len(names)]]
+    for j, (bins, error) in enumerate(product((5, 10), ("zero_one", "absolute"))):
+        part = table[table["bins"] == bins]
+        wide = part.pivot(index="set", columns="method", values=error)
+        assert wide.shape == (sets, len(names))
+        ranked = rank_methods(wide)
+        expected = [*ranked.loc[names, "rank"], ranked.attrs["friedman_F"]]
+        shown = [float(row[1 + j].split()[0]) for row in rows]
+        assert shown == pytest.approx(expected, abs=0.0051)
