@@ -100,16 +100,16 @@ def parameters(fit: "OrdinalFit") -> dict[str, float]:
     rows |= {f"{by}noise": float(v) for by, v in by_level(fit.by_row.noise, fit.noise)}
     for name, value in further(fit.point).items():
         dims = tuple(fit.dims.get(name, ()))
-        if value.size == 1:
-            rows[name] = value.item()
-        elif dims == ("feature",):
+        if dims == ("feature",):
             rows |= {f"{name}[{where}]": entry for where, entry in _by_column(fit, value)}
+        elif dims == ("column",):
+            pairs = zip(fit.features.columns, value.tolist(), strict=True)
+            rows |= {f"{name}[{column.name}]": entry for column, entry in pairs}
+        elif value.size == 1:
+            rows[name] = value.item()
         else:
             for index, entry in np.ndenumerate(value):
-                where = ",".join(map(str, index))
-                if dims == ("column",):
-                    where = fit.features.columns[index[0]].name
-                rows[f"{name}[{where}]"] = float(entry)
+                rows[f"{name}[{','.join(map(str, index))}]"] = float(entry)
     return rows
 
 
