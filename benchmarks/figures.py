@@ -68,12 +68,12 @@ def run(name, keys, fields, tasks, function):
         print(name, *task, f"{time.process_time() - began:.1f} CPU s", flush=True)
 
 
-def made(arguments):
+def made(arguments, script="figures"):
     """Return comments with the date, the versions and the command."""
     versions = ", ".join(f"{p} {version(p)}" for p in ("pmordinal", "pymc", "numpy", "scipy"))
     return (
         f"# {date.today()}; Python {platform.python_version()}, {versions}\n"
-        f"# python benchmarks/figures.py {arguments}\n"
+        f"# python benchmarks/{script}.py {arguments}\n"
     )
 
 

@@ -16,6 +16,7 @@ with each link before anything is timed.
 import argparse
 import csv
 import os
+import sys
 import time
 import warnings
 
@@ -26,6 +27,7 @@ from dataclasses import replace
 import numpy as np
 import pymc as pm
 import xarray as xr
+from figures import made
 from scipy.special import logsumexp
 
 import pmordinal as pmo
@@ -231,6 +233,7 @@ def main():
             print(*table[-1].values(), sep=",", flush=True)
     if arguments.csv:
         with open(arguments.csv, "w", newline="") as file:
+            file.write(made(" ".join(sys.argv[1:]), "integrate"))
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(table)
