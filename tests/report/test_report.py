@@ -22,6 +22,12 @@ from pmordinal.results.summary import grid_table, number, parameters, status
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 
 
+@pytest.fixture(autouse=True)
+def no_figures_of_others():
+    """Close what tests of other files have left open."""
+    plt.close("all")
+
+
 class Reader(HTMLParser):
     """Checks that tags are closed in order, and keeps attributes, cells and text."""
 
