@@ -13,10 +13,6 @@ _OBJECTS = ("Categorical", "String", "Int128", "UInt128", "Struct", "Array", "Li
 
 def read_columns(X: Any, name: str) -> tuple[list[str] | None, list[Any]]:
     """Return the column names (None for arrays) and the columns, each a Series or a 1-d array."""
-    if hasattr(X, "toarray") and hasattr(X, "nnz"):
-        raise TypeError(
-            f"{name} is a sparse matrix, which Gaussian processes cannot use: pass X.toarray()"
-        )
     if getattr(getattr(X, "dtype", None), "names", None):
         raise TypeError(f"{name} is an array of records: pass pd.DataFrame.from_records(X)")
     X = as_pandas(X, name)

@@ -35,6 +35,10 @@ def as_pandas(X: Any, name: str) -> Any:
     """
     if X is None or isinstance(X, pd.DataFrame | np.ndarray | list | tuple):
         return X
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        raise TypeError(
+            f"{name} is a sparse matrix, which Gaussian processes cannot use: pass {name}.toarray()"
+        )
     if isinstance(getattr(X, "dtype", None), pd.ArrowDtype):
         return _of_arrow_dtype(X, name)
     libraries = {base.__module__.partition(".")[0] for base in type(X).__mro__}

@@ -231,6 +231,7 @@ MISSING = r"X column '{}' has 1 missing value\(s\), the first in row 1: impute t
     ("X", "error", "match"),
     [
         (scipy.sparse.csr_array([[1.0]]), TypeError, r"sparse matrix, .*: pass X.toarray\(\)"),
+        (scipy.sparse.dok_array([[1.0]]), TypeError, r"sparse matrix, .*: pass X.toarray\(\)"),
         (np.array([(0.0, 1)], dtype="f8,i8"), TypeError, "array of records: pass pd.DataFrame"),
         (pl.LazyFrame({"a": [1]}), TypeError, r"LazyFrame: pass X.collect\(\)"),
         (np.ones((2, 2, 2)), ValueError, NOT_2D),

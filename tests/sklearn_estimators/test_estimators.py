@@ -52,11 +52,16 @@ QUICK = {
     "check_supervised_y_no_nan",
 }
 
+# it asks for 1e-7, and optimisers stop 1e-5 apart: test_sample_weights_are_repeated_rows has it
+INEXACT = {"check_sample_weight_equivalence_on_dense_data"}
+
 
 def checks_of(estimator):
     """Yield scikit-learn's checks, all but the quick ones of EP marked slow."""
     for instance, check in estimator_checks_generator(estimator):
         name = getattr(check, "func", check).__name__
+        if name in INEXACT:
+            continue
         quick = estimator.engine == "ep" and name in QUICK
         yield pytest.param(
             instance,
@@ -75,9 +80,9 @@ def test_classifier_conventions(estimator, check):
     check(estimator)
 
 
-def test_the_quick_checks_exist():
+def test_the_named_checks_exist():
     found = estimator_checks_generator(OrdinalGPClassifier())
-    assert {getattr(check, "func", check).__name__ for _, check in found} >= QUICK
+    assert {getattr(check, "func", check).__name__ for _, check in found} >= QUICK | INEXACT
 
 
 @parametrize_with_checks([RankRegressor()])
