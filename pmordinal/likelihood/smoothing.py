@@ -130,9 +130,8 @@ def _over_latent(link, lower, upper, mean, noise, sd, power=None, finer: int = 1
 
     zero = np.zeros_like(mean)
     end = _turn(slope(zero)[0], lower - mean, upper - mean, noise, sd)
-    if (
-        power is None and link.strip >= np.pi
-    ):  # the noise is at least sd: in units of sd it is π away, or more
+    # the noise is at least sd: in units of sd the edge of its strip is π away, or more
+    if power is None and link.strip >= np.pi:
         nodes, log_weights = plain_rule()
         u = find_mode(slope, zero, end)[:, None] + nodes
     else:

@@ -59,9 +59,8 @@ class Starts:
             Transformed so that solutions are smooth functions of them.
         """
         process, last = self._process, self.last  # read once: other threads may replace them
-        if (
-            last is not None and last.state is not None
-        ):  # the engine itself carries it over to these parameters
+        # a state is carried over to these parameters by the engine itself
+        if last is not None and last.state is not None:
             return last, True
         if process is None or last is None:
             return last, False
