@@ -111,7 +111,7 @@ def _rebuild(groups: dict[str, xr.Dataset]) -> OrdinalFit:
     status = header["status"]
     fit = OrdinalFit(
         posterior=posterior,
-        point={str(k): v.values for k, v in groups["point"].data_vars.items()},
+        point={k: groups["point"][k].values for k in header.get("point", groups["point"])},
         dims=header["dims"],
         objective=header["objective"],
         objective_value=header["objective_value"],

@@ -41,6 +41,7 @@ def save(fit: "OrdinalFit", path: str | Path) -> None:
         "status": asdict(fit.status),
         "posterior_status": asdict(posterior.status),
         "dims": {k: list(v) for k, v in fit.dims.items() if k in fit.point},
+        "point": list(fit.point),  # their order, which Zarr does not keep
         "log_evidence": posterior.log_evidence,
     }
     if fit.whole is not None:

@@ -63,9 +63,13 @@ def test_code_runs(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     options = {"draws": 30, "tune": 10, "chains": 1, "cores": 1, "random_seed": 1}
     options |= {"progressbar": False, "compute_convergence_checks": False}
-    options |= {"nuts": {"max_treedepth": 3}}
     options |= {"compile_kwargs": {"mode": Mode(linker="py", optimizer="merge")}}
-    monkeypatch.setattr(pm, "sample", partial(pm.sample, **options))
+    sample = pm.sample
+
+    def shorter(*_, **own):  # PyMC writes into the options of NUTS
+        return sample(**options | {"nuts": {"max_treedepth": 3}} | own)
+
+    monkeypatch.setattr(pm, "sample", shorter)
     for name in ("fit", "sample_posterior"):
         monkeypatch.setattr(pmo, name, partial(getattr(pmo, name), progressbar=False))
     text = (ROOT / page).read_text()

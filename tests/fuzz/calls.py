@@ -73,7 +73,7 @@ def tree():
 
 
 def _gp_model(**options):
-    made = pmo.gp_model(X, Y, "expquad", **options)
+    made = pmo.gp_model(X, Y, **{"cov_func": "expquad"} | options)
     free = {rv.name for rv in made.free_RVs}
     start = {"noise": 0.7} if "noise" in free else {}
     found = pmo.fit(made, progressbar=False, optimize=False, start=start)
@@ -217,7 +217,7 @@ CALLS = {
     "Precomputed": (_matrix, {"K": MATRICES}),
     "LinearARD": (_weights, {"weights": [*MATRICES, *NUMBERS]}),
     "latent_model": (
-        lambda **o: pmo.latent_model(X, Y, "expquad", **o),
+        lambda **o: pmo.latent_model(X, Y, **{"cov_func": "expquad"} | o),
         {
             "approx": [*NAMES, "hsgp"],
             "m": COUNTS,

@@ -25,7 +25,7 @@ FIT = """
 from pmordinal.inference.density import Density
 found = {}
 for engine in ("ep", "plsor"):
-    model = pmo.gp_model(X, y, engine=engine)
+    model = pmo.gp_model(X, y, "expquad", engine=engine)
     assert {v.dtype for v in model.value_vars} == {"float32"}
     fit = pmo.fit(model, progressbar=False)
     density = Density(model)

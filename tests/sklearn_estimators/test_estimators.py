@@ -325,8 +325,9 @@ def test_tables_in_pipelines(wine):
     X, y = wine
     codes = y.to_numpy()
     hot = make_column_transformer((OneHotEncoder(sparse_output=False), ["temperature", "contact"]))
-    outside = make_pipeline(hot, OrdinalGPClassifier("laplace")).fit(X, codes)
-    inside = OrdinalGPClassifier("laplace").fit(X, codes)
+    one = OrdinalGPClassifier("laplace", cov_func="expquad")  # the default knows what a factor is
+    outside = make_pipeline(hot, one).fit(X, codes)
+    inside = OrdinalGPClassifier("laplace", cov_func="expquad").fit(X, codes)
     np.testing.assert_allclose(outside.predict_proba(X), inside.predict_proba(X), rtol=1e-6)
     probs = cross_val_predict(inside, X, codes, cv=2, method="predict_proba")
     np.testing.assert_allclose(probs.sum(1), 1.0)
