@@ -305,9 +305,8 @@ def _write_csv(parts: Iterable[pd.DataFrame], stream: IO[str], separator: str) -
         table = mark(block)
         options: dict[str, Any] = {"sep": separator, "index": False, "header": rows == 0}
         text = table.to_csv(lineterminator="\n", **options)
-        if (
-            "\r" in text
-        ):  # up to Python 3.12, csv leaves such a text without quotes, which ends the row
+        # up to Python 3.12, csv leaves such a text without quotes, and it ends the row
+        if "\r" in text:
             text = table.to_csv(lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC, **options)
         stream.write(text)
         rows += len(block)
