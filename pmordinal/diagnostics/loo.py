@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import logsumexp
 
+from pmordinal.results.datatree import is_same
 from pmordinal.results.fit import OrdinalFit
 
 FIXED, INTEGRATED = "fixed", "integrated"
@@ -123,7 +124,8 @@ def hyper_of(tree: xr.DataTree) -> str:
     posterior = tree["posterior"].to_dataset()
     rows = set(posterior["f"].dims) - {"chain", "draw"} if "f" in posterior else set()
     sampled = posterior.drop_dims(rows).drop_vars("f_white", errors="ignore")  # f in other units
-    moves = any((values != values.isel(chain=0, draw=0)).any() for values in sampled.values())
+    ordered = (values.transpose("chain", "draw", ...).values for values in sampled.values())
+    moves = not all(is_same(values, values[:1, :1]) for values in ordered)
     return INTEGRATED if moves or not rows else FIXED  # without f there is nothing else to draw
 
 

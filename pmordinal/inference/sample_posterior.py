@@ -34,7 +34,7 @@ from pmordinal.linalg.threads import blas_threads
 from pmordinal.model.marginal import check_model
 from pmordinal.model.memory import Found
 from pmordinal.model.observed import observed_labels
-from pmordinal.results.datatree import Draws, Training, assemble
+from pmordinal.results.datatree import Draws, Training, assemble, is_same
 from pmordinal.results.term_draws import Effects, without_effects
 
 
@@ -137,9 +137,7 @@ def sample_posterior(
             *values, b, s = found = parameters([v[at] for v in hyper])
             thresholds[at] = b if by_threshold is None else b[by_threshold]
             noise[at] = s if by_noise is None else s[by_noise]
-            if known is None or any(
-                not np.array_equal(a, b) for a, b in zip(found, known, strict=True)
-            ):
+            if known is None or not all(map(is_same, found, known)):
                 known = found
                 posterior = problem.posterior(values, b, s, problem.y)
             log_evidence[at] = by_engine = posterior.log_evidence

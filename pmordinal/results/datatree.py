@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
 
 ENOUGH = 100  # fewest draws for a Pareto k
+LAST_DIGIT = 1e-13  # relative: by so much draws of a fixed number differ
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,7 @@ def to_datatree(
     if latent.source:
         attrs["draws"] = latent.source
     one_chain = Draws(
-        {k: v[None] for k, v in joint.point.items()},
+        {k: with_digits(v[None]) for k, v in joint.point.items()},
         latent.f[None],
         thresholds=joint.thresholds[None],
         noise=joint.noise[None],
@@ -180,9 +181,9 @@ def assemble(
         f = f + shift
     point = dict(draws.point)
     if noise.ndim == 2:
-        point = {"noise": noise, **point}
+        point = {"noise": with_digits(noise), **point}
     if thresholds.ndim == 3:
-        point = {"thresholds": thresholds, **point}
+        point = {"thresholds": with_digits(thresholds), **point}
     by_row = thresholds if thresholds.ndim == 4 else thresholds[:, :, None]
     end = np.full((*by_row.shape[:3], 1), np.inf)
     edges = np.concatenate([-end, by_row, end], axis=-1)
@@ -240,6 +241,25 @@ def assemble(
     )
     tree["constant_data"] = xr.DataTree(tree["constant_data"].to_dataset().merge(classes))
     return tree
+
+
+def with_digits(values: np.ndarray) -> np.ndarray:
+    """Return draws of which those of fixed numbers differ in the last digits; the first dimensions are chain and draw.
+
+    ArviZ shows a mean to the precision of its Monte-Carlo error: where all draws are the same that is zero, a
+    threshold of −0.227 is shown as −0, and diagnostics divide by zero.
+    """
+    fixed = (values == values[:1, :1]).all(axis=(0, 1))
+    if values.dtype.kind != "f" or not fixed.any():
+        return values
+    z = np.random.default_rng(0).uniform(-1.0, 1.0, values.shape[:2])
+    size = LAST_DIGIT * np.where(values == 0.0, 1.0, np.abs(values)) * fixed
+    return values + size * z.reshape(*z.shape, *(1,) * (values.ndim - 2))
+
+
+def is_same(values: np.ndarray, others: np.ndarray) -> bool:
+    """Return whether draws are the same but for the last digits."""
+    return np.allclose(values, others, rtol=4 * LAST_DIGIT, atol=4 * LAST_DIGIT)
 
 
 def _prior_group(draws: Draws, posterior: xr.Dataset) -> xr.Dataset:

@@ -193,7 +193,6 @@ def test_nuts_over_hyperparameters_agrees_with_a_grid(sampled):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # fixed thresholds
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter:UserWarning")
 def test_arviz_works_on_the_result(sampled):
     from matplotlib import pyplot as plt

@@ -92,7 +92,6 @@ def test_predictive_draws_follow_the_class_probabilities(fit):
     assert np.abs(frequencies - expected).max() < 0.04  # five Monte-Carlo standard errors
 
 
-@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # constant draws
 def test_summary(tree):
     table = az.summary(tree)
     assert "thresholds[mild|light]" in table.index

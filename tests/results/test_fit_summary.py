@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import pmordinal as pmo
+from pmordinal.results.datatree import is_same, with_digits
 from pmordinal.results.summary import parameters
 
 
@@ -57,16 +58,30 @@ def test_a_fit_from_a_file_has_no_intervals(fit, tmp_path):
     assert "No intervals" in repr(page) and list(page.hyperparameters) == ["estimate"]
 
 
-@pytest.mark.filterwarnings("ignore:invalid value")  # ArviZ, of draws that do not move
-def test_arviz_rounds_fixed_hyperparameters_sensibly(fit):
-    """Without Monte-Carlo errors, which are zero here and would take every decimal away."""
-    tree = fit.to_datatree(seed=1)
-    shown = az.summary(tree, var_names=["thresholds"], round_to=3)  # with all diagnostics
-    assert shown["mean"].tolist() == fit.thresholds.round(3).tolist() and "ess_bulk" in shown
-    assert str(shown["mean"].iloc[0]) in str(shown)  # printed with its digits
-    shown = az.summary(tree, var_names=["thresholds"], kind="stats")
-    said = [float(row.split()[1]) for row in str(shown).splitlines()[1:]]
-    np.testing.assert_allclose(said, fit.thresholds, rtol=0.05)
+@pytest.mark.parametrize("kind", ["all", "stats", "diagnostics", "all_median"])
+def test_arviz_shows_the_digits_of_fixed_hyperparameters(fit, kind):
+    """Without a warning, which would be an error here."""
+    shown = az.summary(fit.to_datatree(seed=1), var_names=["thresholds", "noise"], kind=kind)
+    assert not shown.drop(columns="r_hat", errors="ignore").isna().any(axis=None)  # of one chain
+    if kind != "diagnostics":
+        said = [float(row.split()[1]) for row in str(shown).splitlines()[1:]]
+        digits = 0.05 if kind == "stats" else 1e-5  # without Monte-Carlo errors: two digits
+        np.testing.assert_allclose(said, [*fit.thresholds, fit.noise], rtol=digits)
+
+
+def test_fixed_hyperparameters_are_the_same_in_all_but_the_last_digits(fit):
+    posterior = fit.to_datatree(seed=1)["posterior"]
+    for name, value in {"thresholds": fit.thresholds, "noise": fit.noise}.items():
+        draws = np.broadcast_to(value, posterior[name].shape)
+        np.testing.assert_allclose(posterior[name], draws, rtol=2e-13)
+
+
+@pytest.mark.parametrize("value", [-0.227, 0.0, 2.3131, 1e-8, 1234.5])
+def test_draws_of_a_fixed_number_have_digits(value):
+    found = with_digits(np.full((2, 50), value))
+    assert len(np.unique(found)) > 50 and is_same(found, np.full((2, 50), value))
+    sampled = np.random.default_rng(1).normal(size=(2, 50))
+    assert with_digits(sampled) is sampled and not is_same(sampled, sampled[:1, :1])
 
 
 def test_levels_that_share_a_lengthscale_have_one_line():
