@@ -81,7 +81,8 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
     """
 
     def compiled(function: Callable) -> Any:
-        dispatcher = numba.njit(**options)(function)
+        # nothing calls it from C: an entry for that would take a tenth of the time to compile
+        dispatcher = numba.njit(no_cfunc_wrapper=True, **options)(function)
         if cache and dispatcher is not function:  # the same with NUMBA_DISABLE_JIT
             try:
                 dispatcher._cache = DiskCache(function)
