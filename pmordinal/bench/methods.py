@@ -126,15 +126,16 @@ def _parsed(name: str) -> _Process:
 
 
 def with_starts(name: str, starts: int) -> str:
-    """Return the name of the same method with so many starting points; of a baseline, its own.
+    """Return the name of the same method with so many starting points; its own if it always has one.
 
     Examples
     --------
     >>> with_starts("ep:loo", 4), with_starts("gpr", 4), with_starts("ep", 1)
     ('ep:loo-starts4', 'gpr', 'ep')
     """
-    has_no_flags = name in {*BASELINES, *SEMISUPERVISED, "best", "linear", "recommended"}
-    return name if starts == 1 or has_no_flags else f"{name}-starts{starts}"
+    always_one = {*BASELINES, *SEMISUPERVISED, "best", "linear", "recommended"}
+    has_one = starts == 1 or name in always_one or name.startswith("modl-")
+    return name if has_one else f"{name}-starts{starts}"
 
 
 def _fit(name: str, split: Split, start: dict | None = None) -> OrdinalFit:
@@ -268,7 +269,13 @@ def _semisupervised(name: str, split: Split) -> list[Prediction]:
     return found
 
 
-SEMISUPERVISED = ("ssgpor", "ssgpor-gamma", "ssgpor-flat", "ssgpor-flat-bound")
+SEMISUPERVISED = (
+    "ssgpor",
+    "ssgpor-gamma",
+    "ssgpor-flat",
+    "ssgpor-flat-bound",
+    "ssgpor-flat-bound-gamma",
+)
 BASELINES: dict[str, Method] = {
     "gpr": baselines.regression,
     "svm": support_vectors,

@@ -55,11 +55,14 @@ def _run(options: argparse.Namespace) -> None:
 
     suite = suites[options.suite]
     bins = None if options.bins is None else [int(number) for number in options.bins]
-    methods = [with_starts(name, options.starts) for name in options.engines or suite.methods]
+    chosen = list(options.engines or suite.methods)
+    methods = [with_starts(name, options.starts) for name in chosen]
     tasks = suite.tasks(options.data, options.sets, bins, options.partitions, methods)
     if options.suite in WITH_PARTITIONS:
         for (name, number), some in groupby(sorted(tasks, key=_set), key=_set):
             check(options.data, name, number, sorted({task.partition for task in some}))
+    if options.starts > 1 and (single := sorted(set(methods) & set(chosen))):
+        warn(f"--starts: {', '.join(single)}: always one start")
     files.make_folder(options.out)
     file = options.out / f"{suite.name}.csv"
     table = run(

@@ -81,6 +81,12 @@ class PearsonRatings(Precomputed):
         filled = np.where(np.isnan(table), means, table)
         if missing == "low-rank":
             rank = checks.integer("rank", rank, minimum=1)
+            if rank >= min(table.shape) and np.isnan(table).any():
+                sizes = f"{table.shape[0]} items and {table.shape[1]} users"
+                raise ValueError(
+                    "rank must be below the numbers of items and users, or every fill fits the ratings; "
+                    f"got {rank} for {sizes}: lower rank=, or use missing='mean'"
+                )
             filled, table = (filled_by_rank(table, rank),) * 2
             means = filled.mean(1, keepdims=True)
         spread = np.nanstd(table, axis=1, keepdims=True)

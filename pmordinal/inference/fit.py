@@ -63,9 +63,9 @@ def fit(
         Learn from the rows without a label too, by matching their class proportions; see
         `fit_semisupervised`. Else they are marginalised, which leaves the fit as if they were not
         there.
-    proportions : array_like, shape (r,), optional
-        Class proportions of the unlabelled rows; default is those of the labels. Only with
-        `semisupervised`.
+    proportions : array_like, shape (r,), dict or Series, optional
+        Class proportions of the unlabelled rows, in the order of the classes or by label; default is those
+        of the labels. Only with `semisupervised`.
     weights : sequence of float, optional
         Weights of the unlabelled rows that the fit goes through, the last one being that of the result;
         default is 0.001 to 1 in seven steps. Only with `semisupervised`.

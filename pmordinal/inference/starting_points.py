@@ -11,7 +11,7 @@ from pmordinal.model.label_scales import gathered
 def starting_points(
     landscape: Landscape, count: int, given: dict, rng: np.random.Generator
 ) -> list[np.ndarray]:
-    """Return the papers' start, moved to `given` values, and others scattered around it."""
+    """Return the start that `fit` describes, moved to `given` values, and others scattered around it."""
     density, model, discrete = landscape.density, landscape.model, landscape.discrete
     usual = landscape.problem.start
     point = dict(density.initial)

@@ -108,7 +108,7 @@ class MarginalOrdinal:
         features : Features, optional
             How `X` becomes rows; learned from `X` if not given.
         start : dict, optional
-            Where `fit` starts, by variable name; thresholds and noise have the papers' start.
+            Where `fit` starts, by variable name. Thresholds and noise have a start of their own, see `fit`.
         thresholds_by, noise_by : str, optional
             Columns of `X` that say which thresholds cut a row, and which noise is on it: those of the groups
             in order, as a categorical column has them, else sorted. One more may come after them, for new rows

@@ -74,8 +74,9 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
     semisupervised : bool, default False
         Learn from the rows without a label too, which are −1 in `y`, as in ``sklearn.semi_supervised``, or missing:
         `fit` with ``semisupervised=True``. −1 is a label where it is among the `categories`.
-    proportions : array-like, shape (r,), optional
-        Class proportions of the unlabelled rows, from the lowest class to the highest; default is those of the labels.
+    proportions : array-like, shape (r,), dict or Series, optional
+        Class proportions of the unlabelled rows, from the lowest class to the highest or by label; default is those of
+        the labels.
     random_state : int, RandomState or None, default None
         Seed of the scattered starts.
     progressbar : bool, default False

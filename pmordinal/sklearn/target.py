@@ -69,12 +69,14 @@ def labelled_rows(y: Any, categories: Iterable[Any] | None) -> np.ndarray:
     ([True, False, True], [True, False, True])
     """
     y = _one_column(y)
-    labelled = ~np.asarray(pd.isna(pd.Series(np.asarray(y, dtype=object)))).astype(bool)
+    values = pd.Series(np.asarray(y, dtype=object))
+    labelled = np.array(values.notna(), dtype=bool)
     dtype = getattr(y, "dtype", None)
     levels = dtype.categories if isinstance(dtype, pd.CategoricalDtype) else categories
     if levels is not None and any(level == UNLABELLED for level in levels):
         return labelled
-    return labelled & np.array([value != UNLABELLED for value in np.asarray(y, dtype=object)])
+    labelled[labelled] = [value != UNLABELLED for value in values[labelled]]
+    return labelled
 
 
 def read_target(y: Any, categories: Iterable[Any] | None, *, may_be_codes: bool = False) -> Target:

@@ -14,7 +14,7 @@ from pmordinal.bench import methods, published, result_tables, suites
 from pmordinal.bench import run as bench_run
 from pmordinal.bench.base import FIELDS, Clock, Prediction, Split, Task, result
 from pmordinal.bench.means import as_csv, means
-from pmordinal.bench.methods import SEMISUPERVISED, lines, method
+from pmordinal.bench.methods import SEMISUPERVISED, lines, method, with_starts
 from pmordinal.bench.suites import SUITES
 from pmordinal.bench.support_vectors import _predicted
 from pmordinal.cli import main
@@ -465,8 +465,18 @@ def test_unlabelled_rows_may_be_others_than_the_new_ones(tmp_path):
     np.testing.assert_array_equal(one.probs, two.probs)
 
 
+def test_methods_that_always_have_one_start_are_named(folder, tmp_path, capsys):
+    command = ["bench", "--suite", "gpor", "--data", str(folder), "--sets", "alpha", "--bins", "5"]
+    command += ["--engines", "laplace,linear,gpr", "--partitions", "1", "--starts", "2"]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    assert "--starts: gpr, linear: always one start" in capsys.readouterr().err
+    found = pd.read_csv(tmp_path / "out" / "gpor.csv")
+    assert list(found["method"]) == ["laplace-starts2", "linear", "gpr"]
+    assert with_starts("modl-nb", 2) == "modl-nb"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*(f"{engine}-flat" for engine in ENGINES), *SEMISUPERVISED[-2:]])
+@pytest.mark.parametrize("name", [*(f"{engine}-flat" for engine in ENGINES), *SEMISUPERVISED[2:]])
 def test_methods_without_priors_predict(name):
     """Every engine's, and the semi-supervised ones; the optimum itself may be a flat limit."""
     split, truth = small_split()

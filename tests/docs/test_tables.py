@@ -73,6 +73,24 @@ def test_variants_are_those_of_the_table():
             assert cell == "{} ({})".format(*paired(table, name, method, "absolute"))
 
 
+def test_true_proportions_are_those_of_the_table():
+    table = pd.read_csv(DOCS / "tables" / "stocks.csv", comment="#")
+    page = (DOCS / "papers.md").read_text(encoding="utf-8")
+    for name in ("stocks", "boston"):
+        for error, theirs in zip(("zero_one", "absolute"), T_STATISTICS[name], strict=True):
+            means, t = paired(table, name, "ssgpor-flat-bound-gamma", error)
+            assert f"| {means} | {t} ({theirs:.1f}) |" in page
+    part = table[table["set"] == "stocks-50"]
+    means = part.pivot(index="partition", columns="method", values="absolute").mean()
+    assert part["partition"].nunique() == 10
+    for method, start in {
+        "flat-bound": "as published, the",
+        "flat-bound-gamma": "and with",
+    }.items():
+        before, after = means[f"ssgpor-{method}-supervised"], means[f"ssgpor-{method}"]
+        assert re.search(rf"{start}[\w ]* {before:.3f} → {after:.3f}", page)
+
+
 def test_support_vectors_are_those_of_the_table():
     table = pd.read_csv(DOCS / "tables" / "svm.csv", comment="#").set_index("set")
     theirs = errors("SVM", 5)

@@ -49,6 +49,14 @@ def test_the_fill_finds_a_table_of_its_rank():
     np.testing.assert_array_equal(filled_by_rank(full, 2), full)
 
 
+@pytest.mark.parametrize(("shape", "rank"), [((12, 30), 12), ((30, 12), 40)])
+def test_a_rank_that_leaves_the_fill_open(shape, rank):
+    holes, full = ratings(*shape)
+    with pytest.raises(ValueError, match=rf"rank must be below .* got {rank} for {shape[0]} items"):
+        pmo.PearsonRatings(holes, rank=rank)
+    pmo.PearsonRatings(full, rank=rank)  # nothing to fill
+
+
 @pytest.mark.parametrize("shape", [(12, 30), (30, 12)])
 def test_every_round_of_the_fill_fits_the_ratings_better(shape):
     holes, _ = ratings(*shape)

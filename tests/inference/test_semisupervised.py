@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 import pmordinal as pmo
+from pmordinal.data.labels import encode
 from pmordinal.engines import ENGINES, EP, Laplace
 from pmordinal.gram import Gram, lower
 from pmordinal.inference.landscape import Landscape
@@ -22,6 +23,7 @@ from pmordinal.inference.semisupervised.fit import (
     Matching,
     SemiSupervisedFit,
     class_log_probs,
+    class_proportions,
     fit_semisupervised,
 )
 from pmordinal.inference.starting_points import starting_points
@@ -339,6 +341,21 @@ def test_proportions_of_the_user(rng):
     np.testing.assert_allclose(fit.proportions, [1 / 3, 2 / 3])
 
 
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (pd.Series(["b", "c", "b", "c", "c", "a"]).value_counts(normalize=True), [1, 2, 3]),
+        (pd.Series([3.0, 1.0, 2.0], index=pd.Categorical(["c", "a", "b"])) / 6, [1, 2, 3]),
+        ({"c": 0.5, "a": 0.5}, [3, 0, 3]),
+        (pd.Series([1.0, 2.0, 3.0]) / 6, [1, 2, 3]),
+    ],
+    ids=["value counts", "categorical index", "dict", "numbered series"],
+)
+def test_proportions_by_label(told, expected):
+    labels = encode(["a", "b", "c"], ["a", "b", "c"])
+    np.testing.assert_allclose(6 * class_proportions(labels, told), expected)
+
+
 def test_priors_false_and_bound_are_the_papers(rng):
     X, y, Xu, _ = two_clouds(rng)
     y = np.where(np.arange(y.size) == 2, 2, y)  # not separable, or nothing holds the noise
@@ -365,11 +382,18 @@ def small():
         ([0.2, 0.3, 0.5], r"one number for each of the 2 classes \(1, 2\), got 3"),
         ([np.nan, 1.0], "must be finite"),
         ([[0.5, 0.5]], "must have 1 dimension"),
+        ({1: 0.5, 7: 0.5}, "7 is no label; the labels are 1, 2"),
+        (pd.Series([0.5, 0.5], index=[2, 2]), "every label once"),
     ],
 )
 def test_bad_proportions(small, proportions, says):
     with pytest.raises(ValueError, match=says):
         pmo.fit(small, semisupervised=True, proportions=proportions, progressbar=False)
+
+
+def test_no_weight_at_all(small):
+    with pytest.raises(ValueError, match="at least one weight"):
+        pmo.fit(small, semisupervised=True, weights=[], progressbar=False)
 
 
 def test_proportions_need_semisupervised(small):

@@ -417,7 +417,7 @@ def partly_labelled():
     return X, truth, labelled
 
 
-@pytest.mark.parametrize("kind", first_fast(["minus one", "categorical", "nan", "none"], 2))
+@pytest.mark.parametrize("kind", first_fast(["minus one", "categorical", "nan", "none", "NA"], 2))
 def test_unlabelled_rows_are_minus_one_or_missing(kind):
     X, truth, labelled = partly_labelled()
     names = np.array(ORDER, dtype=object)[truth]
@@ -425,6 +425,7 @@ def test_unlabelled_rows_are_minus_one_or_missing(kind):
         "minus one": (np.where(labelled, truth, -1), None),
         "nan": (np.where(labelled, truth, np.nan), None),
         "none": (np.where(labelled, names, None), ORDER),
+        "NA": (pd.Series(truth, dtype="Int64").where(labelled), None),
         "categorical": (
             pd.Series(pd.Categorical(names, ORDER, ordered=True)).where(labelled),
             None,

@@ -8,7 +8,7 @@ pytest.importorskip("sklearn")
 from sklearn.preprocessing import LabelEncoder
 
 import pmordinal as pmo
-from pmordinal.sklearn.target import read_target
+from pmordinal.sklearn.target import labelled_rows, read_target
 
 ORDER = ["low", "medium", "high"]
 WORDS = np.array(["medium", "low", "high", "low"])
@@ -118,3 +118,21 @@ def test_codes_are_not_guessed_where_a_label_did_not_occur():
     for categories in (range(3), [0, 2, 1], [1, 2]):  # code and label are one, or it is no code
         target = read_target(np.array([1, 2]), categories, may_be_codes=True)
         assert target.classes[np.argsort(target.positions)[target.labels.codes]].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        pd.Series([1, None, 2], dtype="Int64"),
+        pd.Series(["a", None, "b"], dtype="string"),
+        np.array([1, -1, 2]),
+        [1.0, np.nan, 2.0],
+        ["a", None, "b"],
+        np.array(["a", pd.NA, "b"], dtype=object),
+        np.array(["a", -1, "b"], dtype=object),
+    ],
+)
+def test_rows_without_a_label(y):
+    found = labelled_rows(y, None)
+    assert found.dtype == bool
+    assert found.tolist() == [True, False, True]

@@ -17,7 +17,7 @@ Deviations from the paper, all of them deliberate:
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,7 @@ import pymc as pm
 
 from pmordinal import checks
 from pmordinal.data.labels import Labels
+from pmordinal.data.levels import show
 from pmordinal.errors import ConvergenceWarning, warn
 from pmordinal.inference.landscape import Landscape
 from pmordinal.inference.optimise import Run, maximise
@@ -72,9 +73,9 @@ def fit_semisupervised(
     objective, starts, progressbar, priors, start, seed
         See `fit`; `starts` are those of the supervised fit.
     proportions : array_like, shape (r,), optional
-        Class proportions γ of the unlabelled rows, for all classes in order. Default is those of the labels; a
-        class without a labelled row then gets no unlabelled row either, which is warned of. Class counts are n_u γ
-        rounded by largest remainders.
+        Class proportions γ of the unlabelled rows: for all classes in order, or a dict or Series by label, where
+        a class that is left out gets none. Default is those of the labels; a class without a labelled row then
+        gets no unlabelled row either, which is warned of. Class counts are n_u γ rounded by largest remainders.
     max_evaluations : int
         Evaluations of the objective, for each θ step.
     weights : sequence of float
@@ -101,6 +102,8 @@ def fit_semisupervised(
     max_evaluations = checks.integer("max_evaluations", max_evaluations, minimum=1)
     max_rounds = checks.integer("max_rounds", max_rounds, minimum=1)
     steps = checks.finite_array("weights", weights, ndim=1)
+    if not steps.size:
+        raise ValueError("weights must hold at least one weight: leave them out for the paper's")
     weights = [checks.positive("weights", weight) for weight in steps.tolist()]
     began = time.perf_counter()
     landscape = Landscape(model, objective, priors, MatchedProblem.of)
@@ -292,7 +295,7 @@ def class_proportions(
     Parameters
     ----------
     labels : Labels
-    proportions : array_like, shape (r,), optional
+    proportions : array_like, shape (r,), dict or Series, optional
     weights : ndarray, optional
         How many rows each labelled row stands for.
 
@@ -301,6 +304,8 @@ def class_proportions(
     >>> from pmordinal.data.labels import encode
     >>> class_proportions(encode([1, 2, 2, 3])).tolist()
     [0.25, 0.5, 0.25]
+    >>> class_proportions(encode([1, 2, 2, 3]), {3: 0.7, 2: 0.3}).tolist()
+    [0.0, 0.3, 0.7]
     """
     names = labels.class_names
     if proportions is None:
@@ -312,7 +317,7 @@ def class_proportions(
             )
         counts = np.bincount(labels.codes[labels.observed], weights, labels.n_classes)
         return counts / counts.sum()
-    gamma = checks.finite_array("proportions", proportions, ndim=1)
+    gamma = checks.finite_array("proportions", _in_order(labels, proportions), ndim=1)
     listing = ", ".join(names)
     if gamma.size != labels.n_classes:
         raise ValueError(
@@ -325,3 +330,23 @@ def class_proportions(
             f"proportions must sum to one, got {gamma.sum():g}: divide them by their sum"
         )
     return gamma / gamma.sum()
+
+
+def _in_order(labels: Labels, proportions: Any) -> Any:
+    """Return proportions from the lowest class to the highest, which those of a dict or Series by label need not be."""
+    if isinstance(proportions, pd.Series):
+        index = proportions.index
+        is_numbered = index.equals(pd.RangeIndex(index.size))
+        if is_numbered and not set(index) <= set(labels.categories):
+            return proportions
+        if not index.is_unique:
+            raise ValueError("proportions: the index must hold every label once")
+        proportions = proportions.to_dict()
+    if not isinstance(proportions, Mapping):
+        return proportions
+    unknown = [name for name in proportions if name not in labels.categories]
+    if unknown:
+        raise ValueError(
+            f"proportions: {unknown[0]!r} is no label; the labels are {show(list(labels.categories))}"
+        )
+    return [proportions.get(name, 0.0) for name in labels.categories]
