@@ -82,7 +82,8 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable], Any]:
 
     def compiled(function: Callable) -> Any:
         # nothing calls it from C: an entry for that would take a tenth of the time to compile
-        dispatcher = numba.njit(no_cfunc_wrapper=True, **options)(function)
+        without_entry: dict[str, Any] = {"no_cfunc_wrapper": True, **options}
+        dispatcher = numba.njit(**without_entry)(function)
         if cache and dispatcher is not function:  # the same with NUMBA_DISABLE_JIT
             try:
                 dispatcher._cache = DiskCache(function)
