@@ -64,3 +64,20 @@ def named(cov_func: Any, **parameters: Any) -> Any:
 def is_sum(cov_func: Any) -> bool:
     """Tell whether this is the name of a sum of terms."""
     return isinstance(cov_func, str)
+
+
+def check_of_labels(cov_func: Any) -> None:
+    """Raise unless an engine that regresses on the labels can take this covariance.
+
+    It adds a noise to it, and PyMC adds no two covariances that both read no column.
+    """
+    if is_sum(cov_func):
+        raise ValueError(
+            f"this engine regresses on the labels with one covariance, and cov_func={cov_func!r} is a sum of "
+            "terms: choose another engine, or leave cov_func out"
+        )
+    if isinstance(cov_func, pm.gp.cov.BaseCovariance) and not hasattr(cov_func, "input_dim"):
+        raise ValueError(
+            f"cov_func={type(cov_func).__name__} reads no column of X: add a covariance that does, such as "
+            "pm.gp.cov.ExpQuad(X.shape[1], ls=1.0)"
+        )

@@ -14,7 +14,7 @@ from pmordinal.gram import check_columns
 from pmordinal.links import Link, get_link
 from pmordinal.model import reading
 from pmordinal.model.compile import SmallModel
-from pmordinal.model.covariances import PAPERS, SUMS, is_sum, named
+from pmordinal.model.covariances import PAPERS, SUMS, check_of_labels, is_sum, named
 from pmordinal.model.label_scales import NAME as SCALES
 from pmordinal.model.label_scales import label_scales
 from pmordinal.model.marginal import MarginalOrdinal, check_thresholds, is_random
@@ -131,11 +131,8 @@ def gp_model(
     own = {"ard": ard, "lengthscale": lengthscale, "amplitude": amplitude, "noise": noise}
     in_label_units = engine is not None and engine.in_label_units
     cov_func = named(PAPERS if cov_func is None and in_label_units else cov_func, **own)
-    if is_sum(cov_func) and in_label_units:
-        raise ValueError(
-            f"this engine regresses on the labels with one covariance, and cov_func={cov_func!r} is a sum of "
-            "terms: choose another engine, or leave cov_func out"
-        )
+    if in_label_units:
+        check_of_labels(cov_func)
     if standardize is None:
         standardize = not is_own(cov_func)
     by = {"thresholds_by": thresholds_by, "noise_by": noise_by, "weights": weights}

@@ -137,3 +137,12 @@ def test_the_default_is_the_recommended_sum_and_one_covariance_where_one_is_mean
     assert names(pmo.latent_model(X, y, approx="hsgp"))[:-1] == papers
     plsor = names(pmo.gp_model(X, y, engine="plsor"))
     assert "lengthscale" in plsor and "rough_amplitude" not in plsor
+
+
+@pytest.mark.parametrize(
+    "made", [lambda: pm.gp.cov.Constant(1.0), lambda: pm.gp.cov.WhiteNoise(1e-3)]
+)
+def test_an_engine_of_labels_wants_a_covariance_that_reads_columns(made):
+    with pytest.raises(ValueError, match="reads no column of X: add a covariance that does"):
+        pmo.gp_model(X, y, made(), engine="plsor")
+    pmo.gp_model(X, y, pm.gp.cov.ExpQuad(2, ls=1.0) + made(), engine="plsor")
