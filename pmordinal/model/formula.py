@@ -6,6 +6,7 @@ There is no intercept: the thresholds are it.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 from formulae import model_description
@@ -77,8 +78,8 @@ class Formula:
         trees = map(expressions.parse, [*self.reads, *(o.columns[0] for o in self.offsets)])
         return tuple(dict.fromkeys(name for tree in trees for name in expressions.variables(tree)))
 
-    def with_groups_as_levels(self, is_number: Callable[[str], bool]) -> "Formula":
-        """Return the formula with ``C(g)`` for each group ``g`` whose column is numeric."""
+    def with_levels(self, is_number: Callable[[str], bool]) -> "Formula":
+        """Return the formula with ``C(g)`` for each numeric column `g` of groups, and without `C` of a text column."""
 
         def levels(name: str) -> str:
             tree = expressions.parse(name)
@@ -86,8 +87,23 @@ class Formula:
                 return expressions.text_of(LazyCall(expressions.LEVELS, [tree], {}))
             return name
 
-        terms = (replace(t, groups=tuple(map(levels, t.groups))) for t in self.terms)
-        return replace(self, terms=tuple(terms))
+        def plain(name: str) -> str:
+            column = expressions.parse(name).args[0] if expressions.is_levels(name) else None
+            if isinstance(column, LazyVariable) and not is_number(column.name):
+                return column.name
+            return name
+
+        def read_plain(term: Written) -> Written:
+            by = {"by": plain(term.options["by"])} if "by" in term.options else {}
+            groups = tuple(levels(plain(group)) for group in term.groups)
+            columns = tuple(map(plain, term.columns))
+            return replace(term, columns=columns, groups=groups, options=term.options | by)
+
+        terms = tuple(map(read_plain, self.terms))
+        for one, other in combinations(terms, 2):
+            if replace(one, name=other.name) == other:
+                raise ValueError(f"formula: {one.name!r} and {other.name!r} are the same term")
+        return replace(self, terms=terms)
 
 
 def read(formula: str) -> Formula:

@@ -224,7 +224,7 @@ def _read(formula: str, data) -> tuple[Formula, pd.DataFrame]:
     twice = [n for n in (written.outcome, *written.variables) if names.count(n) > 1]
     if twice:
         raise ValueError(f"data has more than one column named {twice[0]!r}: rename it")
-    return written.with_groups_as_levels(lambda name: _is_number(table[name])), table
+    return written.with_levels(lambda name: _is_number(table[name])), table
 
 
 def _with_weights(table: pd.DataFrame, weights) -> pd.DataFrame:

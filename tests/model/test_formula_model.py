@@ -311,6 +311,28 @@ def test_missing_predictors_are_refused_by_name_and_count_or_left_out_on_request
     assert pmo.formula_model("rating ~ group", table)  # columns that are not named don't matter
 
 
+@pytest.mark.parametrize(
+    "plain, marked",
+    [
+        ("group + (1 | judge)", "C(group) + (1 | C(judge))"),
+        ("gp(age, by=group)", "gp(age, by=C(group))"),
+        ("group:judge", "C(group):judge"),
+    ],
+)
+def test_levels_may_be_marked_as_such(plain, marked):
+    table = survey(60).assign(judge=lambda t: t["judge"].map(lambda j: f"judge {j}"))
+    one, other = (
+        pmo.fit(pmo.formula_model(f"rating ~ {f}", table), **QUIET) for f in (plain, marked)
+    )
+    assert other.log_evidence == pytest.approx(one.log_evidence, abs=1e-9)
+    np.testing.assert_allclose(other.predict(table), one.predict(table), atol=1e-8)
+
+
+def test_one_term_in_two_spellings_is_refused():
+    with pytest.raises(ValueError, match=r"'group' and 'C\(group\)' are the same term"):
+        pmo.formula_model("rating ~ group + C(group)", survey(30))
+
+
 def test_missing_labels_are_marginalised():
     table = survey().astype({"rating": float})
     table.loc[[0, 1], "rating"] = np.nan
