@@ -9,6 +9,7 @@ import numpy as np
 from pmordinal import checks
 from pmordinal.data.features import Column
 from pmordinal.data.groups import Groups, check_name, column, without
+from pmordinal.data.rows import check_paired
 
 CODES = ("threshold_codes", "noise_codes")  # names of the groups of rows in files and trees
 
@@ -135,6 +136,7 @@ def read(
         taken.add(weights)
         weights = column(X, weights, "X", "weights")
     if weights is not None:
+        check_paired(X, weights, other="weights")
         weights = checked_weights(weights)
     thresholds, noise = groups
     return without(X, taken) if taken else X, ByRow(thresholds, noise, weights)

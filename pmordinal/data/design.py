@@ -11,7 +11,7 @@ from pmordinal.data.by_row import ByRow
 from pmordinal.data.columns import read_columns
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels, encode
-from pmordinal.data.rows import row_names
+from pmordinal.data.rows import check_paired, row_names
 from pmordinal.data.whole import Whole
 
 
@@ -125,6 +125,7 @@ def read(
         raise ValueError(
             f"X has {len(rows)} rows and y has {labels.codes.size} labels: they must match"
         )
+    check_paired(X, y)
     further = rows[:0] if unlabeled is None else features.transform(unlabeled, name="unlabeled")
     index = row_names(X, len(rows))
     if not pd.Index(index).is_unique:

@@ -1,6 +1,7 @@
-"""Row names: converts an index of any kind to values that xarray, netCDF and Zarr can store."""
+"""Row names: converts an index of any kind to values that xarray, netCDF and Zarr can store, and compares two."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -66,3 +67,29 @@ def row_names(X, n: int) -> np.ndarray:
     """Return the index of a table in storable form, or 0, …, n − 1 if it has none."""
     index = row_index(X)
     return np.arange(n) if index is None else storable(index)
+
+
+def check_paired(X: Any, y: Any, name: str = "X", other: str = "y") -> None:
+    """Raise if two tables of the same length have row names that say that their rows are in another order.
+
+    Rows go by position. Where one has the names 0, …, n − 1 that pandas gives, and the other names of its own, those
+    say nothing.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"age": [20, 30], "rating": [2, 1]})
+    >>> check_paired(table[["age"]], table["rating"].sort_values())
+    Traceback (most recent call last):
+        ...
+    ValueError: X and y have the same number of rows, but other row names or another order of them: pass ...
+    """
+    ours, theirs = row_index(X), row_index(y)
+    if ours is None or theirs is None or len(ours) != len(theirs) or ours.equals(theirs):
+        return
+    given = pd.RangeIndex(len(ours))
+    if (ours.equals(given) or theirs.equals(given)) and set(ours) != set(theirs):
+        return
+    raise ValueError(
+        f"{name} and {other} have the same number of rows, but other row names or another order of them: pass "
+        f"{other}.loc[{name}.index], or {other}.to_numpy() where the rows are in the same order"
+    )

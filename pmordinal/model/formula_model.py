@@ -16,6 +16,7 @@ from pmordinal.data.columns import is_polars
 from pmordinal.data.design import Design
 from pmordinal.data.foreign import as_pandas
 from pmordinal.data.levels import show
+from pmordinal.data.rows import check_paired
 from pmordinal.data.spread import is_dask
 from pmordinal.engines import Engine, engine_for
 from pmordinal.errors import warn
@@ -237,6 +238,7 @@ def _with_weights(table: pd.DataFrame, weights) -> pd.DataFrame:
                 f"weights: data has no column {weights!r}; it has {show(table.columns, 12)}"
             )
         weights = table[weights].to_numpy()
+    check_paired(table, weights, "data", "weights")
     values = np.asarray(weights)
     if values.shape != (len(table),):
         raise ValueError(

@@ -8,6 +8,7 @@ import xarray as xr
 
 from pmordinal import checks
 from pmordinal.data.labels import encode
+from pmordinal.data.rows import check_paired
 from pmordinal.errors import warn
 from pmordinal.results.nested_sets import SCORES, between, cut, fewest
 
@@ -86,6 +87,7 @@ class Conformal:
             raise ValueError(
                 f"calibration has {len(probs)} rows and {codes.size} labels: they must match"
             )
+        check_paired(X, y, "calibration[0]", "calibration[1]")
         seen = codes >= 0
         return cls.of(fit, probs[seen], codes[seen], "given", **options)
 

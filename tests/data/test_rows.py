@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import pmordinal as pmo
-from pmordinal.data.rows import storable
+from pmordinal.data.rows import check_paired, storable
 from tests.repeated import first_fast
 
 N = 12
@@ -85,3 +85,42 @@ def test_labels_that_no_file_holds(tmp_path):
 
 def test_no_names():
     assert storable([]).shape == (0,)
+
+
+TABLE = pd.DataFrame({"x": np.arange(6.0), "w": 1.0, "y": [1, 1, 2, 1, 2, 2]}, index=list("abcdef"))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t, by: pmo.gp_model(t[["x"]], by(t["y"]), "expquad"),
+        lambda t, by: pmo.gp_model(t[["x"]], t["y"], "expquad", weights=by(t["w"])),
+        lambda t, by: pmo.formula_model("y ~ x", t, weights=by(t["w"])),
+        lambda t, by: pmo.modl.fit_grid(t["x"], by(t["y"])),
+        lambda t, by: pmo.modl.sample_grids(t["x"], by(t["y"]), draws=5, tune=5, progressbar=False),
+        lambda t, by: pmo.modl.rank_predictors(t[["x"]], by(t["y"]), progressbar=False),
+    ],
+)
+@pytest.mark.parametrize("numbered", [False, True])
+def test_rows_in_another_order_are_refused(call, numbered):
+    table = TABLE.reset_index(drop=True) if numbered else TABLE
+    with pytest.raises(ValueError, match="row names or another order"):
+        call(table, lambda column: column[::-1])
+    call(table, lambda column: column)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        TABLE["y"].to_numpy(),
+        TABLE["y"].reset_index(drop=True),
+        TABLE["y"].astype("category").to_list(),
+    ],
+)
+def test_rows_without_names_go_by_position(y):
+    check_paired(TABLE, y)
+
+
+def test_rows_of_other_names_are_refused():
+    with pytest.raises(ValueError, match=r"pass y\.loc\[X\.index\], or y\.to_numpy\(\)"):
+        check_paired(TABLE, TABLE["y"].rename(str.upper))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from pmordinal import checks
+from pmordinal.data.rows import check_paired
 from pmordinal.modl.encode import (
     EncodedColumn,
     as_series,
@@ -74,6 +75,7 @@ def fit_grid(
         raise ValueError(
             f"x has {len(x_series)} rows and y has {len(y_series)}: pass as many of both"
         )
+    check_paired(x, y, "x")
     values, labels = encode_target(y_series)
     seen = observed(values)
     if not seen.all():

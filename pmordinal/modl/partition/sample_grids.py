@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pmordinal import checks
+from pmordinal.data.rows import check_paired
 from pmordinal.modl.encode import (
     EncodedColumn,
     as_series,
@@ -194,6 +195,7 @@ def sample_grids(
         raise ValueError(
             f"x has {len(x_series)} rows and y has {len(values)}: pass as many of both"
         )
+    check_paired(x, y, "x")
     seen = observed(values)
     column = encode_predictor(x_series[seen], categorical=categorical)
     target = encode_predictor(values[seen])

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from pmordinal import checks
+from pmordinal.data.rows import check_paired
 from pmordinal.modl.encode import EncodedColumn, encode_predictor, encode_target, observed
 from pmordinal.modl.frames import as_columns
 from pmordinal.modl.parallel import run_tasks
@@ -91,6 +92,7 @@ def fit_grids(
     n = len(next(iter(columns.values())))
     if len(values) != n:
         raise ValueError(f"X has {n} rows and y has {len(values)}: pass as many of both")
+    check_paired(X, y)
     seen = observed(values)
     encoded = {name: encode_predictor(c[seen], name=name) for name, c in columns.items()}
     y_name = getattr(y, "name", None)
