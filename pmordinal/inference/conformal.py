@@ -48,7 +48,7 @@ def conformal(
     seed, random_seed : int or Generator, optional
         For the choice of the held-out rows, and for the scattered starts of the fit.
     **options
-        For `fit`: ``starts``, ``progressbar``, ….
+        For `fit`: ``starts``, ``hyper="integrate"``, ``progressbar``, ….
 
     Returns
     -------
@@ -133,6 +133,7 @@ def _held_out(
     problem, kept = hold_out.whole, hold_out.kept
     index = np.asarray(model.coords.get("obs", np.arange(kept.size)))
     fit = replace(fit, index=index[kept])
-    rows = Rows(*problem.by_row.take(~kept).codes())
-    probs = fit.posterior.probabilities(problem.X[~kept], fit.posterior.likelihood.at_new(rows))
+    X = problem.X[~kept]
+    rows = Rows(*problem.by_row.take(~kept).codes(), shift=problem.features.shift(X))
+    probs = fit.probabilities(X, lambda member: member.posterior.likelihood.at_new(rows))
     return Conformal.of(fit, probs, problem.y[~kept], "held out", rows=index[~kept], **how)

@@ -7,9 +7,8 @@ import pymc as pm
 
 from pmordinal import checks
 from pmordinal.inference.semisupervised.fit import MAX_ROUNDS, WEIGHTS, fit_semisupervised
-from pmordinal.inference.supervised import fit_supervised
+from pmordinal.inference.supervised import check_hyper, fit_supervised
 from pmordinal.results.fit import OrdinalFit
-from pmordinal.results.integrate import METHODS
 
 
 def fit(
@@ -87,11 +86,7 @@ def fit(
     array([1, 3])
     """
     seed = checks.one_seed(seed, random_seed)
-    checks.one_of("hyper", hyper, ("point", "integrate", *METHODS))
-    if hyper != "point" and (semisupervised or not optimize):
-        raise ValueError(
-            f"hyper={hyper!r} needs the optimum of a supervised fit: leave semisupervised and optimize as they are"
-        )
+    check_hyper(hyper, optimize and not semisupervised)
     if semisupervised:
         return fit_semisupervised(
             model,
@@ -115,7 +110,7 @@ def fit(
         )
     if max_rounds is not None:
         raise ValueError("max_rounds are those of a semi-supervised fit: pass semisupervised=True")
-    found = fit_supervised(
+    return fit_supervised(
         model,
         objective,
         starts,
@@ -125,7 +120,5 @@ def fit(
         seed=seed,
         max_evaluations=max_evaluations,
         optimize=optimize,
+        hyper=hyper,
     )
-    if hyper == "point":
-        return found
-    return found.integrate(METHODS[0] if hyper == "integrate" else hyper, seed=seed)

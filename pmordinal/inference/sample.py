@@ -8,9 +8,9 @@ import xarray as xr
 
 from pmordinal import checks
 from pmordinal.errors import ConvergenceWarning, warn
-from pmordinal.inference.density import find_evidence, find_problem, is_latent
+from pmordinal.inference.density import find_evidence, find_latent, find_problem, is_latent
 from pmordinal.inference.importance import covering
-from pmordinal.inference.sample_posterior import sample_posterior
+from pmordinal.inference.sample_posterior import new_rows, refuse_monte_carlo, sample_posterior
 from pmordinal.model.marginal import check_model
 
 # of a model whose latent function is integrated out: few hyperparameters, nearly Gaussian
@@ -75,8 +75,17 @@ def sample(
     latent = is_latent(check_model(model))
     if latent and corrected:
         raise ValueError("corrected: draws of a latent_model have no engine, and are exact already")
-    if corrected:
-        covering(find_problem(find_evidence(model.logp(jacobian=False))))  # raises before the work
+    # what raises does so before the work
+    checks.integer("thin", thin, minimum=1)
+    if latent:
+        new_rows(find_latent(model).op.problem, Xnew)
+    else:
+        problem = find_problem(find_evidence(model.logp(jacobian=False)))
+        if Xnew is not None:
+            refuse_monte_carlo(problem)
+        new_rows(problem, Xnew)
+        if corrected:
+            covering(problem)
     if not latent and (options.get("idata_kwargs") or {}).get("log_likelihood"):
         # PyMC would ask for it after sampling, and be refused
         raise TypeError(

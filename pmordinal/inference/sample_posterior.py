@@ -34,6 +34,7 @@ from pmordinal.linalg.threads import blas_threads
 from pmordinal.model.marginal import check_model
 from pmordinal.model.memory import Found
 from pmordinal.model.observed import observed_labels
+from pmordinal.model.problem import Problem
 from pmordinal.results.datatree import Draws, Training, assemble, is_same
 from pmordinal.results.term_draws import Effects, without_effects
 
@@ -104,22 +105,16 @@ def sample_posterior(
     # keeps what the engine selected during pm.sample, but none of its solutions
     problem = replace(problem, found=Found(problem.found.engine))
     parameters = of_variables(model.free_RVs, engine_parameters(model, problem))
-    if Xnew is not None and problem.engine.is_monte_carlo:
-        raise ValueError(
-            f"Xnew: given hyperparameters, predictions of engine={problem.engine.name!r} are not Gaussian; "
-            "use a model with engine='ep'"
-        )
+    if Xnew is not None:
+        refuse_monte_carlo(problem)
+    rows, known_at = new_rows(problem, Xnew)
     proposing = covering(problem) if corrected else problem
     given = _given(model, tree).isel(draw=slice(None, None, thin))
     chains, draws = given.sizes["chain"], given.sizes["draw"]
     n = len(problem.X)
-    rows = None if Xnew is None else problem.features.transform(Xnew, name="Xnew")
     m = 0 if rows is None else len(rows)
     f, f_new = np.empty((chains, draws, n)), np.empty((chains, draws, m))
     y_new = np.empty((chains, draws, m), dtype=int)
-    known_at = None
-    if rows is not None:
-        known_at = Rows(*problem.by_row.codes_at(Xnew), shift=problem.features.shift(rows))
     by_threshold, by_noise = problem.by_row.codes()
     noise = np.empty((chains, draws) if by_noise is None else (chains, draws, n))
     shape = () if by_threshold is None else (n,)
@@ -196,6 +191,24 @@ def sample_posterior(
         predictions = xr.Dataset({"f": (dims, f_new), "y": (dims, y_new)}, coords=coords)
         _add_predictions(result, predictions, rows, problem, Xnew)
     return resampled(result, missed) if corrected else result
+
+
+def refuse_monte_carlo(problem: Problem) -> None:
+    """Raise if the engine cannot draw f at new rows."""
+    if problem.engine.is_monte_carlo:
+        raise ValueError(
+            f"Xnew: given hyperparameters, predictions of engine={problem.engine.name!r} are not Gaussian; "
+            "use a model with engine='ep'"
+        )
+
+
+def new_rows(problem: Any, Xnew: Any) -> tuple[np.ndarray | None, Rows | None]:
+    """Return new rows as a matrix, and what the likelihood knows of each."""
+    if Xnew is None:
+        return None, None
+    rows = problem.features.transform(Xnew, name="Xnew")
+    thresholds, noise = problem.by_row.codes_at(Xnew)
+    return rows, Rows(thresholds, noise, shift=problem.features.shift(rows))
 
 
 def _error(missed: np.ndarray) -> dict[str, np.ndarray]:

@@ -18,6 +18,7 @@ from pmordinal.inference.starting_points import starting_points
 from pmordinal.linalg.threads import blas_threads
 from pmordinal.model.problem import Problem
 from pmordinal.results.fit import OrdinalFit
+from pmordinal.results.integrate import METHODS
 from pmordinal.results.status import FitStatus
 
 
@@ -32,9 +33,11 @@ def fit_supervised(
     seed: int | np.random.Generator | None = None,
     max_evaluations: int = 500,
     optimize: bool = True,
+    hyper: str = "point",
     adapt: Callable[[Problem], Problem] | None = None,
 ) -> OrdinalFit:
     """Return the fit at the best hyperparameters; see `fit`, and `Landscape` for `adapt`."""
+    check_hyper(hyper, optimize)
     starts = checks.integer("starts", starts, minimum=1)
     max_evaluations = checks.integer("max_evaluations", max_evaluations, minimum=1)
     began = time.perf_counter()
@@ -77,7 +80,19 @@ def fit_supervised(
     )
     if not status.converged:
         warn(f"fit did not converge: {message}", ConvergenceWarning)
-    return record(landscape, best, status)
+    fit = record(landscape, best, status)
+    if hyper == "point":
+        return fit
+    return fit.integrate(METHODS[0] if hyper == "integrate" else hyper, seed=seed)
+
+
+def check_hyper(hyper: str, possible: bool) -> None:
+    """Refuse an unknown name, and to integrate where that is not possible."""
+    checks.one_of("hyper", hyper, ("point", "integrate", *METHODS))
+    if hyper != "point" and not possible:
+        raise ValueError(
+            f"hyper={hyper!r} needs the optimum of a supervised fit: leave semisupervised and optimize as they are"
+        )
 
 
 def best_of(runs: list[Run], objective: str) -> Run:

@@ -136,6 +136,18 @@ def test_groups_have_their_own_thresholds(data):
     assert found.predict(X, coverage=0.8)["included"].shape == (80, 4)
 
 
+@pytest.mark.parametrize("hyper", ["point", "ccd"])
+def test_held_out_rows_are_predicted_as_new_rows_are(data, hyper):
+    """With what shifts each of them, and with hyperparameters that are integrated over."""
+    X, y = data
+    table = X.assign(y=y, known=np.linspace(-2, 2, 80), rater=np.where(np.arange(80) % 3, "u", "v"))
+    model = pmo.formula_model("y ~ a + offset(known)", table, noise_by="rater")
+    found = pmo.conformal(model, 0.3, hyper=hyper, seed=2, progressbar=False)
+    assert (found.fit.integral is not None) == (hyper == "ccd")
+    again = pmo.conformal(found.fit, (table.iloc[found.rows], y[found.rows]))
+    np.testing.assert_allclose(found.scores, again.scores, atol=1e-10)
+
+
 def test_weights_are_refused_where_rows_are_not_exchangeable(data):
     X, y = data
     model = pmo.gp_model(X[:30], y[:30], "expquad", weights=np.repeat([1.0, 2.0], 15))

@@ -1,7 +1,10 @@
 """`sample`: one call gives a complete tree, and says how far the engine is off."""
 
+from functools import partial
+
 import arviz as az
 import numpy as np
+import pandas as pd
 import pytest
 
 import pmordinal as pmo
@@ -62,3 +65,18 @@ def test_options_of_its_own_are_refused():
     latent = pmo.latent_model([0.0, 1.0, 2.0, 3.0], [0, 0, 1, 1], "expquad")
     with pytest.raises(ValueError, match="exact already"):
         pmo.sample(latent, corrected=True)
+
+
+@pytest.mark.parametrize(
+    ("factory", "options", "message"),
+    [
+        (pmo.gp_model, {"Xnew": pd.DataFrame({"b": [1.0]})}, r"Xnew lacks the column\(s\) 'a'"),
+        (pmo.latent_model, {"Xnew": pd.DataFrame({"b": [1.0]})}, r"Xnew lacks the column\(s\) 'a'"),
+        (pmo.gp_model, {"thin": 0}, "thin must be"),
+        (partial(pmo.gp_model, engine="exact"), {"Xnew": [[1.0]]}, "not Gaussian"),
+    ],
+)
+def test_what_is_refused_is_so_before_sampling_begins(factory, options, message):
+    X = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0]})
+    with pytest.raises(ValueError, match=message):
+        pmo.sample(factory(X, [0, 0, 1, 1], "expquad"), 10**9, **options, **FEW)
