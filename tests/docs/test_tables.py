@@ -144,3 +144,30 @@ def test_ranks_are_those_of_the_table(head, sets, names):
         expected = [*ranked.loc[names, "rank"], ranked.attrs["friedman_F"]]
         shown = [float(row[1 + j].split()[0]) for row in rows]
         assert shown == pytest.approx(expected, abs=0.0051)
+
+
+def test_levels_of_adult_are_those_of_the_table():
+    table = pd.read_csv(DOCS / "tables" / "levels.csv", comment="#")
+    table = table[table["method"].str.startswith("level of ")].set_index("method")
+    rows = rows_of("papers.md", "| attribute | level (theirs) | size (theirs) |")
+    assert len(rows) == 10
+    for name, level, size in rows:
+        ours = table.loc[f"level of {name.replace('-', '_')}"]
+        assert level.split(" (")[0] == f"{ours['level']:.4f}"
+        assert size.split(" (")[0] == ours["chosen"]
+
+
+def test_rank_regression_is_that_of_the_table():
+    table = pd.read_csv(DOCS / "tables" / "modl.csv", comment="#").set_index(["set", "method"])
+    sets = {"Adult": ("adult-imputed", 5), "Housing": ("boston", 25)}
+    rows = rows_of("papers.md", "| | as in the paper | by default | one target partition | theirs |")
+    assert len(rows) == 8
+    for head, *cells in rows:
+        name, kind = head.split(", ")
+        for suffix, cell in zip(("-paper", "", "-common"), cells, strict=False):
+            at = (sets[name][0], f"modl-{kind.lower()}{suffix}")
+            assert (at in table.index) == bool(cell)
+            if cell:
+                ours = table.loc[at]
+                assert ours["partitions"] == sets[name][1]
+                assert cell == f"{ours['nlrpd']:.3f} ± {ours['nlrpd_sd']:.3f}"
