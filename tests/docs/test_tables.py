@@ -160,7 +160,9 @@ def test_levels_of_adult_are_those_of_the_table():
 def test_rank_regression_is_that_of_the_table():
     table = pd.read_csv(DOCS / "tables" / "modl.csv", comment="#").set_index(["set", "method"])
     sets = {"Adult": ("adult-imputed", 5), "Housing": ("boston", 25)}
-    rows = rows_of("papers.md", "| | as in the paper | by default | one target partition | theirs |")
+    rows = rows_of(
+        "papers.md", "| | as in the paper | by default | one target partition | theirs |"
+    )
     assert len(rows) == 8
     for head, *cells in rows:
         name, kind = head.split(", ")
