@@ -490,10 +490,11 @@ def test_support_vectors_separate_what_can_be_separated():
     x = np.arange(24.0)[:, None] / 24
     y = np.digitize(x[:, 0], [0.3, 0.7])
     K = np.exp(-2.0 * (x - x.T) ** 2)
-    np.testing.assert_array_equal(_predicted(K, y, K, 3, 1e4), y)
+    np.testing.assert_array_equal(*_predicted(K, y, K, 3, [1e4]), y)
     reverse = 2 - y  # the order turned round
-    np.testing.assert_array_equal(_predicted(K, reverse, K, 3, 1e4), reverse)
-    assert set(_predicted(K[:3, :3], y[:3], K[:, :3], 3, 1.0)) == {0}, "one class is all there is"
+    np.testing.assert_array_equal(*_predicted(K, reverse, K, 3, [1e4]), reverse)
+    (codes,) = _predicted(K[:3, :3], y[:3], K[:, :3], 3, [1.0])
+    assert set(codes) == {0}, "one class is all there is"
 
 
 @pytest.mark.slow
