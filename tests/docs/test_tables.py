@@ -173,3 +173,23 @@ def test_rank_regression_is_that_of_the_table():
                 ours = table.loc[at]
                 assert ours["partitions"] == sets[name][1]
                 assert cell == f"{ours['nlrpd']:.3f} ± {ours['nlrpd_sd']:.3f}"
+
+
+def test_several_starts_are_those_of_the_table():
+    table = pd.read_csv(DOCS / "tables" / "starts.csv", comment="#")
+    table = table[table["method"] == "sparse-starts4"]
+    page = (DOCS / "papers.md").read_text(encoding="utf-8")
+    for part in (table[table["set"] == "stocks"], table[table["set"] != "stocks"]):
+        mean = part[["zero_one", "absolute"]].mean()
+        assert f"to {mean['zero_one']:.1f} / {mean['absolute']:.3f} on" in page
+
+
+def test_sizes_of_the_basis_are_those_of_the_table():
+    table = pd.read_csv(DOCS / "tables" / "basis.csv", comment="#")
+    means = table.groupby("method")[["zero_one", "absolute", "nlp"]].mean()
+    names = ["sparse-basis10", "sparse", *(f"sparse-basis{k}" for k in (30, 40, 60, 80))]
+    *first, last = (f"{means.loc[name, 'nlp']:.2f}" for name in names)
+    page = (DOCS / "papers.md").read_text(encoding="utf-8")
+    assert f"NLP {', '.join(first)} and {last} at 10, 20, 30, 40, 60 and 80 %" in page
+    assert set(table["partitions"]) == {4} and table["set"].nunique() == 5
+    assert list(means[["zero_one", "absolute"]].idxmin()) == ["sparse", "sparse"]
