@@ -17,7 +17,7 @@ import time
 import warnings
 from datetime import date
 from importlib.metadata import version
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 
 import numpy as np
@@ -218,15 +218,22 @@ def blocks(n, noise, sets):
 
 
 def noise(n, repeat):
-    """Count the intervals that are found in noise alone, over 5,000 sets."""
-    yield intervals(n, 1.0, 5000, np.random.default_rng([n, repeat]))
+    """Count the intervals that are found in noise alone: over 5,000 sets, or over all orders of up to 8 rows."""
+    if repeat != "all":
+        yield intervals(n, 1.0, 5000, np.random.default_rng([n, repeat]))
+        return
+    yield sizes(fit_grid(np.arange(n), np.array(order)) for order in permutations(range(n)))
 
 
 def intervals(n, noise, sets, rng):
     """Return the mean numbers of both sides' intervals, and the share of sets in which any are found."""
-    grids = [fit_grid(*block_pair(n, noise, rng)) for _ in range(sets)]
-    sizes = np.array([(g.I, g.J) for g in grids])
-    return [*map(float, sizes.mean(0)), float(np.mean(sizes[:, 1] > 1))]
+    return sizes(fit_grid(*block_pair(n, noise, rng)) for _ in range(sets))
+
+
+def sizes(grids):
+    """Return the mean numbers of both sides' intervals, and the share of grids that found any."""
+    found = np.array([(g.I, g.J) for g in grids])
+    return [*map(float, found.mean(0)), float(np.mean(found[:, 1] > 1))]
 
 
 def workclass(label):
@@ -240,6 +247,7 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--repeats", type=int, default=2, help="of ratings, genes and noise")
     parser.add_argument("--sets", type=int, default=100, help="of blocks")
+    parser.add_argument("--sizes", type=int, nargs="+", help="of noise; by default 16 to 1024")
     options = parser.parse_args()
     scores = ["zero_one", "absolute", "nlp"]
     repeats = range(options.repeats)
@@ -273,7 +281,8 @@ def main():
         "noise": (
             ["n", "repeat"],
             ["I", "J", "found"],
-            [(n, r) for r in repeats for n in powers[2:11]],
+            [(4, "all"), (8, "all")]
+            + [(n, r) for r in repeats for n in options.sizes or powers[4:11]],
             noise,
         ),
         "blocks": (

@@ -465,6 +465,19 @@ def test_unlabelled_rows_may_be_others_than_the_new_ones(tmp_path):
     np.testing.assert_array_equal(one.probs, two.probs)
 
 
+def test_large_sets_have_all_training_rows_by_name(tmp_path):
+    rng = np.random.default_rng(0)
+    (tmp_path / "large").mkdir()
+    frame = pd.DataFrame({"a": rng.normal(size=2100), "y": rng.normal(size=2100)})
+    frame.to_csv(tmp_path / "large" / "bank32nh.csv.gz", index=False)
+    names = [f"bank-{share}%" for share in suites.SHARES]
+    assert SUITES["inductive"].sets(tmp_path) == [*names, "bank-2000-5%", "bank-2000-10%"]
+    for name, sizes in {"bank-5%": (50, 950, 1100), "bank-2000-10%": (200, 1800, 100)}.items():
+        split, truth = suites._inductive(Task("inductive", name, 5, 1, "ssgpor"), tmp_path)
+        assert (len(split.X), len(split.pool), len(split.Xnew)) == sizes
+        assert len(truth) == sizes[2]
+
+
 def test_methods_that_always_have_one_start_are_named(folder, tmp_path, capsys):
     command = ["bench", "--suite", "gpor", "--data", str(folder), "--sets", "alpha", "--bins", "5"]
     command += ["--engines", "laplace,linear,gpr", "--partitions", "1", "--starts", "2"]
@@ -490,10 +503,11 @@ def test_support_vectors_separate_what_can_be_separated():
     x = np.arange(24.0)[:, None] / 24
     y = np.digitize(x[:, 0], [0.3, 0.7])
     K = np.exp(-2.0 * (x - x.T) ** 2)
-    np.testing.assert_array_equal(_predicted(K, y, K, 3, 1e4), y)
+    np.testing.assert_array_equal(*_predicted(K, y, K, 3, [1e4]), y)
     reverse = 2 - y  # the order turned round
-    np.testing.assert_array_equal(_predicted(K, reverse, K, 3, 1e4), reverse)
-    assert set(_predicted(K[:3, :3], y[:3], K[:, :3], 3, 1.0)) == {0}, "one class is all there is"
+    np.testing.assert_array_equal(*_predicted(K, reverse, K, 3, [1e4]), reverse)
+    (codes,) = _predicted(K[:3, :3], y[:3], K[:, :3], 3, [1.0])
+    assert set(codes) == {0}, "one class is all there is"
 
 
 @pytest.mark.slow

@@ -144,3 +144,52 @@ def test_ranks_are_those_of_the_table(head, sets, names):
         expected = [*ranked.loc[names, "rank"], ranked.attrs["friedman_F"]]
         shown = [float(row[1 + j].split()[0]) for row in rows]
         assert shown == pytest.approx(expected, abs=0.0051)
+
+
+def test_levels_of_adult_are_those_of_the_table():
+    table = pd.read_csv(DOCS / "tables" / "levels.csv", comment="#")
+    table = table[table["method"].str.startswith("level of ")].set_index("method")
+    rows = rows_of("papers.md", "| attribute | level (theirs) | size (theirs) |")
+    assert len(rows) == 10
+    for name, level, size in rows:
+        ours = table.loc[f"level of {name.replace('-', '_')}"]
+        assert level.split(" (")[0] == f"{ours['level']:.4f}"
+        assert size.split(" (")[0] == ours["chosen"]
+
+
+def test_rank_regression_is_that_of_the_table():
+    table = pd.read_csv(DOCS / "tables" / "modl.csv", comment="#").set_index(["set", "method"])
+    sets = {"Adult": ("adult-imputed", 5), "Housing": ("boston", 25)}
+    rows = rows_of(
+        "papers.md", "| | as in the paper | by default | one target partition | theirs |"
+    )
+    assert len(rows) == 8
+    for head, *cells in rows:
+        name, kind = head.split(", ")
+        for suffix, cell in zip(("-paper", "", "-common"), cells, strict=False):
+            at = (sets[name][0], f"modl-{kind.lower()}{suffix}")
+            assert (at in table.index) == bool(cell)
+            if cell:
+                ours = table.loc[at]
+                assert ours["partitions"] == sets[name][1]
+                assert cell == f"{ours['nlrpd']:.3f} ± {ours['nlrpd_sd']:.3f}"
+
+
+def test_several_starts_are_those_of_the_table():
+    table = pd.read_csv(DOCS / "tables" / "starts.csv", comment="#")
+    table = table[table["method"] == "sparse-starts4"]
+    page = (DOCS / "papers.md").read_text(encoding="utf-8")
+    for part in (table[table["set"] == "stocks"], table[table["set"] != "stocks"]):
+        mean = part[["zero_one", "absolute"]].mean()
+        assert f"to {mean['zero_one']:.1f} / {mean['absolute']:.3f} on" in page
+
+
+def test_sizes_of_the_basis_are_those_of_the_table():
+    table = pd.read_csv(DOCS / "tables" / "basis.csv", comment="#")
+    means = table.groupby("method")[["zero_one", "absolute", "nlp"]].mean()
+    names = ["sparse-basis10", "sparse", *(f"sparse-basis{k}" for k in (30, 40, 60, 80))]
+    *first, last = (f"{means.loc[name, 'nlp']:.2f}" for name in names)
+    page = (DOCS / "papers.md").read_text(encoding="utf-8")
+    assert f"NLP {', '.join(first)} and {last} at 10, 20, 30, 40, 60 and 80 %" in page
+    assert set(table["partitions"]) == {4} and table["set"].nunique() == 5
+    assert list(means[["zero_one", "absolute"]].idxmin()) == ["sparse", "sparse"]
