@@ -10,8 +10,10 @@ from pmordinal.inference.semisupervised.fit import MAX_ROUNDS, WEIGHTS, fit_semi
 from pmordinal.inference.supervised import fit_supervised
 from pmordinal.results.fit import OrdinalFit
 from pmordinal.results.integrate import METHODS
+from pmordinal.words import guessing
 
 
+@guessing
 def fit(
     model: pm.Model,
     objective: str | None = None,
