@@ -8,6 +8,8 @@ from inspect import signature
 # what other libraries call it, by our name
 MEANT = {
     "X": "data df table dataframe features",
+    "target": "y outcome response label labels",
+    "kernel": "cov cov_func covariance",
     "y": "target response outcome labels",
     "cov_func": "kernel cov covariance cov_function covariance_function",
     "cov": "kernel cov_func",
