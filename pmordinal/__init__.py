@@ -5,9 +5,10 @@ import PyMC.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from pmordinal.registry import guess
+from pmordinal.words import nearest
 
 __version__ = "0.2.0"
 
@@ -109,8 +110,25 @@ def __getattr__(name: str) -> Any:
         return value
     if name in _MODULES:
         return import_module(f"pmordinal.{name}")
-    hint = guess(name, __all__)
+    # Python asks for modules, too, before it imports them
+    is_name = not name.startswith("_") and find_spec(f"pmordinal.{name}") is None
+    hint = _whereabouts(name) if is_name else ""
     raise AttributeError(f"module 'pmordinal' has no attribute {name!r}{hint}", name=name)
+
+
+def _whereabouts(name: str) -> str:
+    """Return a sentence that says what was meant: a name of this module, or one of the modules in it."""
+    known = dict(zip(__all__, __all__, strict=True))
+    for module in (*_MODULES, "modl.plots"):
+        try:
+            found = import_module(f"pmordinal.{module}")
+        except ModuleNotFoundError:  # scikit-learn is optional
+            continue
+        known |= {
+            each: f"{module}.{each}" for each in getattr(found, "__all__", ()) if each not in known
+        }
+    meant = nearest(name, known)
+    return f". Did you mean {known[meant]!r}?" if meant else ""
 
 
 def __dir__() -> list[str]:

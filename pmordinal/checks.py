@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pmordinal.registry import guess
+from pmordinal.words import guess
 
 
 def positive(name: str, value: Any) -> float:

@@ -1,22 +1,8 @@
 """A table from names that users may pass, such as engines and links, to the objects behind them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator, Mapping
 
-
-def guess(value: object, choices: Iterable[object]) -> str:
-    """Return a sentence with the choice that was probably meant, to end an error message; else nothing.
-
-    Examples
-    --------
-    >>> guess("laplcae", ["ep", "laplace"])
-    ". Did you mean 'laplace'?"
-    >>> guess("nuts", ["ep", "laplace"])
-    ''
-    """
-    names = {choice.lower(): choice for choice in choices if isinstance(choice, str)}
-    found = get_close_matches(value.lower(), names, 1) if isinstance(value, str) else []
-    return f". Did you mean {names[found[0]]!r}?" if found else ""
+from pmordinal.words import guess
 
 
 class Registry[T](Mapping[str, T]):

@@ -10,6 +10,7 @@ import re
 import shlex
 import sys
 import warnings
+from collections.abc import Iterable
 from importlib.metadata import version
 from typing import NoReturn
 
@@ -20,6 +21,7 @@ from pmordinal.cli.fit import FIT
 from pmordinal.cli.modl import MODL
 from pmordinal.cli.predict import PREDICT
 from pmordinal.cli.report import REPORT
+from pmordinal.words import guess, nearest
 
 COMMANDS = {command.name: command for command in (DEMO, FIT, PREDICT, REPORT, COMPARE, MODL, BENCH)}
 # These run as they are, one after the other: a test does so.
@@ -40,6 +42,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args=None, namespace=None):
         """Return options and what is left; a formula may stand after options too, and replaces the target."""
+        self._check_names(args or ())
         options, rest = super().parse_known_args(args, namespace)
         if getattr(options, "formula", "") is None:
             later = [i for i, argument in enumerate(rest) if not argument.startswith("-")]
@@ -48,6 +51,25 @@ class Parser(argparse.ArgumentParser):
             elif options.target is None:
                 self.error("without a formula the following arguments are required: --target")
         return options, rest
+
+    def _check_names(self, arguments: Iterable[str]) -> None:
+        """Guess what an option was meant to be, before another is missed; those of a command are its own's."""
+        known = [name for name in self._option_string_actions if name.startswith("--")]
+        for argument in arguments if self._subparsers is None else ():
+            name = argument.split("=")[0]
+            if name == "--":
+                return
+            if name.startswith("--") and not any(each.startswith(name) for each in known):
+                meant = nearest(name[2:], [each[2:] for each in known])
+                hint = f". Did you mean '--{meant}'?" if meant else ""
+                self.error(f"unrecognized arguments: {name}{hint}")
+
+    def _check_value(self, action, value):
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            hint = guess(value, action.choices)
+            raise argparse.ArgumentError(action, f"{error.message}{hint}") from None
 
 
 def main(arguments: list[str] | None = None) -> int:

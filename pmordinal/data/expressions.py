@@ -16,6 +16,7 @@ from formulae.terms.call_resolver import LazyCall, LazyOperator, LazyValue, Lazy
 
 from pmordinal.data.levels import show
 from pmordinal.data.moments import weighted_moments
+from pmordinal.words import guess
 
 FUNCTIONS = {
     name: getattr(np, name)
@@ -170,9 +171,10 @@ def _function(call: LazyCall, text: str) -> Any:
     name = call.callee.removeprefix("np.").removeprefix("numpy.")
     if name in FUNCTIONS and not call.kwargs:
         return FUNCTIONS[name]
+    known = [*FUNCTIONS, *STANDARDISED, "gp", "anova", "C"]
     raise ValueError(
-        f"formula: {text}: {call.callee} is not a function that a formula can call, which are "
-        f"{show([*FUNCTIONS, *STANDARDISED], 40)}, gp, anova and C: make a column of it in the table first"
+        f"formula: {text}: {call.callee} is not a function that a formula can call, which are {show(known, 40)}: "
+        f"make a column of it in the table first{guess(name, known)}"
     )
 
 

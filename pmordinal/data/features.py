@@ -10,7 +10,7 @@ from pmordinal.data.coding import Column, block, computed, levels_of
 from pmordinal.data.columns import column_values, read_columns
 from pmordinal.data.levels import show
 from pmordinal.data.moments import moments, weighted_moments
-from pmordinal.registry import guess
+from pmordinal.words import guess
 
 LARGEST = 1e100  # largest entry: squared distances between rows must not overflow
 

@@ -12,7 +12,7 @@ from pmordinal.data.columns import column_values
 from pmordinal.data.features import Column
 from pmordinal.data.foreign import as_pandas
 from pmordinal.data.levels import plain, show
-from pmordinal.registry import guess
+from pmordinal.words import guess
 
 # Names of dimensions and variables that models and sampled trees already have.
 RESERVED = frozenset(

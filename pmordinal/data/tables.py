@@ -18,7 +18,7 @@ from pmordinal.data.coding import Column
 from pmordinal.data.labels import encode
 from pmordinal.data.levels import show
 from pmordinal.data.spreadsheet_cells import mark, unmark, unmarked
-from pmordinal.registry import guess
+from pmordinal.words import guess
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PARQUET = (".parquet", ".pq")

@@ -5,7 +5,7 @@ from typing import Any
 from pmordinal.data.foreign import as_pandas
 from pmordinal.data.levels import show
 from pmordinal.data.spread import is_dask
-from pmordinal.registry import guess
+from pmordinal.words import guess
 
 
 def split(X: Any, y: Any) -> tuple[Any, Any]:

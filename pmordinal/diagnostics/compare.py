@@ -19,6 +19,7 @@ from pmordinal.engines import ENGINES
 from pmordinal.errors import warn
 from pmordinal.results.curvature import pareto_k
 from pmordinal.results.fit import OrdinalFit
+from pmordinal.words import guessing
 
 # Distances that have the units of the latent function.
 ON_THE_SCALE = ("latent_mean", "latent_sd", "latent_wasserstein", "thresholds", "hyperparameters")
@@ -41,6 +42,7 @@ class _Summary:
         return self.draws.drop_dims(_rows_of(self.draws)).mean(SAMPLE)
 
 
+@guessing
 def compare(
     results: Mapping[str, Result],
     reference: str | None = "auto",

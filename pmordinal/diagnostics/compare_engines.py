@@ -1,6 +1,7 @@
 """`compare_engines`: fits several engines to the same data and compares them in one call."""
 
 from collections.abc import Sequence
+from inspect import signature
 from time import perf_counter
 
 import pymc as pm
@@ -8,13 +9,14 @@ import xarray as xr
 
 from pmordinal import checks
 from pmordinal.diagnostics.compare import Comparison, Result, compare
-from pmordinal.engines import Engine, Exact, get_engine
+from pmordinal.engines import ENGINES, Engine, Exact, get_engine
 from pmordinal.inference.fit import fit
 from pmordinal.inference.progress import progress_bar
 from pmordinal.links import get_link
 from pmordinal.model.covariances import PAPERS
 from pmordinal.model.factories import gp_model
 from pmordinal.results.fit import OrdinalFit
+from pmordinal.words import check_argument
 
 FEASIBLE = 500  # rows up to which exact draws take seconds
 BEST = ("ep", "laplace")  # the reference uses the hyperparameters of the first of these
@@ -80,6 +82,9 @@ def compare_engines(
     >>> bool(table.loc["ep", "tv_max"] < 0.02)
     True
     """
+    for name in options:
+        known = signature(gp_model).parameters.keys() - {"X", "y", "engine"}
+        check_argument("compare_engines", name, [*signature(compare_engines).parameters, *known])
     options = {"cov_func": PAPERS, **options}
     seed = checks.one_seed(seed, random_seed)
     checks.one_of("hyper", hyper, ("own", "shared"))
@@ -93,6 +98,8 @@ def compare_engines(
     if reference == "exact":
         wanted = Exact(resample=True)  # resamples weighted draws where exact ones are rare
     elif reference is not None and reference != "nuts":
+        if isinstance(reference, str):
+            checks.one_of("reference", reference, ("auto", "exact", "nuts", *ENGINES))
         wanted = get_engine(reference)
     goal = wanted.name if isinstance(wanted, Engine) else wanted
     fits: dict[str, OrdinalFit] = {}

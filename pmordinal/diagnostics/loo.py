@@ -9,7 +9,8 @@ import xarray as xr
 from scipy.special import logsumexp
 
 from pmordinal.results.datatree import is_same
-from pmordinal.results.fit import OrdinalFit
+from pmordinal.results.fit import OrdinalFit, a_fit
+from pmordinal.words import guessing
 
 FIXED, INTEGRATED = "fixed", "integrated"
 SAID = {
@@ -42,6 +43,7 @@ class LeaveOneOut(az.ELPDDataLOO):
         return f"{super().__str__()}\n\n{SAID[self.hyper]}"
 
 
+@guessing
 def loo(fit: OrdinalFit | xr.DataTree) -> LeaveOneOut:
     """Return the expected log pointwise predictive density by leaving each row out.
 
@@ -75,7 +77,7 @@ def loo(fit: OrdinalFit | xr.DataTree) -> LeaveOneOut:
         if weights is not None:
             scored = _weighted_tree(fit, scored, weights)
         return LeaveOneOut.of(scored, hyper_of(fit))
-    posterior, hyper = fit.posterior, FIXED if fit.integral is None else INTEGRATED
+    posterior, hyper = a_fit(fit).posterior, FIXED if fit.integral is None else INTEGRATED
     scores, weights = posterior.leave_one_out.value, fit.by_row.weights
     rows = {"obs": fit.index}
     n = scores.size

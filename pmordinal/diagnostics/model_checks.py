@@ -32,6 +32,7 @@ from pmordinal.diagnostics.predictive import (
 from pmordinal.links import Link, get_link
 from pmordinal.results.effects import interval_tails
 from pmordinal.results.fit import OrdinalFit
+from pmordinal.words import guessing
 
 
 def prior_categories(
@@ -187,6 +188,7 @@ def predictive_bars(
     return table
 
 
+@guessing
 def calibration(
     source: OrdinalFit | xr.DataTree | Any,
     y: Any = None,
@@ -250,6 +252,7 @@ def calibration(
     return table
 
 
+@guessing
 def surrogate_residuals(
     source: OrdinalFit | xr.DataTree | Any,
     y: Any = None,

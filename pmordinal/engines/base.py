@@ -191,6 +191,11 @@ def get_engine(engine: str | Engine) -> Engine:
         return engine
     if isinstance(engine, type) and issubclass(engine, Engine):
         return engine()
+    if isinstance(engine, str) and engine.lower() in ("nuts", "mcmc"):
+        raise ValueError(
+            f"{engine!r} is no engine: pmo.sample draws the hyperparameters of a model with any engine, and those of "
+            "pmo.latent_model together with the latent function"
+        )
     return ENGINES[engine]()
 
 

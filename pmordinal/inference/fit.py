@@ -9,8 +9,10 @@ from pmordinal import checks
 from pmordinal.inference.semisupervised.fit import MAX_ROUNDS, WEIGHTS, fit_semisupervised
 from pmordinal.inference.supervised import check_hyper, fit_supervised
 from pmordinal.results.fit import OrdinalFit
+from pmordinal.words import guessing
 
 
+@guessing
 def fit(
     model: pm.Model,
     objective: str | None = None,

@@ -1,10 +1,12 @@
 """`sample`: NUTS over the hyperparameters, then latent function, labels and log likelihoods, in one call."""
 
 import warnings
+from inspect import signature
 from typing import Any
 
 import pymc as pm
 import xarray as xr
+from pymc.step_methods import STEP_METHODS
 
 from pmordinal import checks
 from pmordinal.errors import ConvergenceWarning, warn
@@ -12,6 +14,7 @@ from pmordinal.inference.density import find_evidence, find_latent, find_problem
 from pmordinal.inference.importance import covering
 from pmordinal.inference.sample_posterior import new_rows, refuse_monte_carlo, sample_posterior
 from pmordinal.model.marginal import check_model
+from pmordinal.words import check_argument
 
 # of a model whose latent function is integrated out: few hyperparameters, nearly Gaussian
 SETTINGS = {"tune": 500, "init": "jitter+adapt_full", "target_accept": 0.65, "nuts_sampler": "pymc"}
@@ -69,6 +72,8 @@ def sample(
     """
     seed = checks.one_seed(seed, random_seed)
     draws = checks.integer("draws", draws, minimum=1)
+    for name in options:
+        check_argument("sample", name, _known())
     taken = [name for name in ("model", "return_inferencedata") if name in options]
     if taken:
         raise TypeError(f"sample does not take {taken[0]!r}: it has model and seed of its own")
@@ -107,6 +112,13 @@ def sample(
     if not corrected:
         _judge(result)
     return result
+
+
+def _known() -> list[str]:
+    """Return the names that `sample` and ``pm.sample`` know, which itself ignores others in silence."""
+    callables = (sample, pm.sample, pm.NUTS, *pm.NUTS.__bases__)
+    names = {name for each in callables for name in signature(each).parameters}
+    return sorted(names | {method.name for method in STEP_METHODS})
 
 
 def _judge(tree: xr.DataTree) -> None:

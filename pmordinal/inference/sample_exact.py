@@ -34,6 +34,7 @@ from pmordinal.model.marginal import check_model
 from pmordinal.model.problem import Problem
 from pmordinal.posterior import LatentDraws
 from pmordinal.results.datatree import Draws, assemble
+from pmordinal.words import guessing
 
 FREEDOM = 5.0  # degrees of freedom of the Student-t proposals: heavier tails than the posterior's
 WANTED = 0.3  # target acceptance rate of the random walk
@@ -43,6 +44,7 @@ LARGEST_R_HAT = 1.05
 TRIES = 100  # of random points to start from
 
 
+@guessing
 def sample_exact(
     model: pm.Model,
     draws: int = 1000,

@@ -37,8 +37,10 @@ from pmordinal.model.observed import observed_labels
 from pmordinal.model.problem import Problem
 from pmordinal.results.datatree import Draws, Training, assemble, is_same
 from pmordinal.results.term_draws import Effects, without_effects
+from pmordinal.words import guessing
 
 
+@guessing
 def sample_posterior(
     model: pm.Model,
     tree: xr.DataTree,

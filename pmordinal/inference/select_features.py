@@ -17,8 +17,10 @@ from pmordinal.inference.fit import fit
 from pmordinal.links import Link
 from pmordinal.model.factories import gp_model
 from pmordinal.results.fit import OrdinalFit
+from pmordinal.words import guessing
 
 
+@guessing
 def select_features(
     X,
     y,

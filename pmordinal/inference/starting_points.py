@@ -6,6 +6,7 @@ from pmordinal import checks
 from pmordinal.errors import warn
 from pmordinal.inference.landscape import Landscape
 from pmordinal.model.label_scales import gathered
+from pmordinal.words import guess
 
 
 def starting_points(
@@ -19,7 +20,9 @@ def starting_points(
     given = gathered(model, given, usual)
     unknown = [name for name in given if name not in free]
     if unknown:
-        raise ValueError(f"start: no free variable {unknown[0]!r}; there are {', '.join(free)}")
+        raise ValueError(
+            f"start: no free variable {unknown[0]!r}; there are {', '.join(free)}{guess(unknown[0], free)}"
+        )
     wanted = {name: v for name, v in usual.items() if name in free} | given
     # in this order: a transform may depend on variables before it
     for name, rv in free.items():

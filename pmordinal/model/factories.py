@@ -21,11 +21,13 @@ from pmordinal.model.marginal import MarginalOrdinal, check_thresholds, is_rando
 from pmordinal.model.ordinal import Ordinal, increasing_tensor, positive_tensor
 from pmordinal.model.thresholds import thresholds as threshold_prior
 from pmordinal.model.units import warn_of_units
+from pmordinal.words import guessing
 
 POPULATION = "noise_population"
 NDIM = {"amplitude": 0, "noise": 0, POPULATION: 0, "noise_fraction": 0, "thresholds": 1}
 
 
+@guessing
 def gp_model(
     X,
     y,
@@ -187,6 +189,7 @@ def gp_model(
     return model
 
 
+@guessing
 def linear_model(
     X,
     y,
@@ -302,8 +305,8 @@ def scaled(cov, amplitude):
 
 def noise_variable(noise, width: float = 1.5, by: str | None = None):
     """Return the noise, by default with a LogNormal prior of that width; that of the population, if it is by group."""
-    name = "noise" if by is None else POPULATION
-    return variable(name, pm.LogNormal.dist(-1.0, width) if noise is None else noise)
+    prior = pm.LogNormal.dist(-1.0, width) if noise is None else noise
+    return variable("noise" if by is None else POPULATION, prior)
 
 
 def threshold_variable(thresholds, n_classes: int, scale, link, unit=1.0):

@@ -115,7 +115,10 @@ def read(formula: str) -> Formula:
     try:
         description = model_description(formula)
     except Exception as error:  # formulae has no common class of errors
-        raise ValueError(f"formula {formula!r} cannot be read: {error}") from error
+        hint = "" if "~" in formula else ". Write 'outcome ~ terms'"
+        raise ValueError(
+            f"formula {formula!r} cannot be read: {str(error).rstrip('.')}{hint}"
+        ) from error
     if "|" in _outside_parentheses(formula):
         raise ValueError(f"formula {formula!r}: groups need parentheses: write (1 | g) or (x | g)")
     if description.response is None:

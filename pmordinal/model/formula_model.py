@@ -36,7 +36,7 @@ from pmordinal.model.latent.process_ops import Process
 from pmordinal.model.marginal import MarginalOrdinal
 from pmordinal.model.sums import added
 from pmordinal.model.terms import Builder
-from pmordinal.registry import guess
+from pmordinal.words import guess, guessing
 
 NA = ("refuse", "drop")
 SAMPLING = ("marginal", "full")
@@ -45,6 +45,7 @@ FAR = 2.0  # standard deviations of the noise that an average offset may be from
 WEIGHTS = "weights of the rows"  # a column of its own, so that weights go with their rows
 
 
+@guessing
 def formula_model(
     formula: str,
     data,
@@ -236,6 +237,7 @@ def _with_weights(table: pd.DataFrame, weights) -> pd.DataFrame:
         if weights not in table.columns:
             raise ValueError(
                 f"weights: data has no column {weights!r}; it has {show(table.columns, 12)}"
+                f"{guess(weights, table.columns)}"
             )
         weights = table[weights].to_numpy()
     check_paired(table, weights, "data", "weights")

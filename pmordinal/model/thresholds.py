@@ -13,11 +13,13 @@ from pmordinal.links import Link, get_link
 from pmordinal.model.laws import ByLaw, Law
 from pmordinal.model.ops.interval import IntervalLogProb, LinkQuantile
 from pmordinal.model.ordinal import positive_tensor
+from pmordinal.words import guessing
 
 KINDS = ("dirichlet", "padded")
 LEAST_CONCENTRATION = 0.05  # with it a probability underflows once in 10¹⁵ draws
 
 
+@guessing
 def thresholds(
     name: str,
     n_classes: int | None = None,

@@ -24,7 +24,7 @@ from pmordinal.modl.partition.sample_grids import sample_grids
 from pmordinal.modl.regression.averaging import averaged_log_score, averaged_rank_cdf
 from pmordinal.modl.regression.nlrpd_of_cdf import nlrpd_of_cdf
 from pmordinal.modl.regression.ranking import fit_grids, rank_predictors
-from pmordinal.registry import guess
+from pmordinal.words import guess
 
 if TYPE_CHECKING:
     from pmordinal.modl.regression.discretizer import MODLDiscretizer
@@ -54,6 +54,10 @@ def __getattr__(name: str) -> Any:
 
     if name == "plots":
         return import_module(f"{__name__}.plots")
+    if name.startswith("plot_"):
+        raise AttributeError(
+            f"module {__name__!r} has no plots: those are in pmordinal.plots and pmordinal.modl.plots"
+        )
     if name not in _ESTIMATORS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{guess(name, __all__)}")
     try:

@@ -10,6 +10,7 @@ from matplotlib import pyplot as plt
 from pmordinal import checks
 from pmordinal.data.lettering import caption
 from pmordinal.plots.base import ACCENT, FAINT, INK, WIDTH, tidy
+from pmordinal.words import guessing
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ PANELS = (
 )
 
 
+@guessing
 def plot_engines(
     table: pd.DataFrame,
     columns: Sequence[str] | None = None,

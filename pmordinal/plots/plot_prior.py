@@ -17,6 +17,7 @@ from pmordinal.diagnostics.model_checks import prior_categories, prior_draws
 from pmordinal.diagnostics.predictive import SAMPLE
 from pmordinal.plots.base import ACCENT, FAINT, INK, WIDTH, class_colours, name_axis, new_axes
 from pmordinal.results.fit import OrdinalFit, a_fit
+from pmordinal.words import guessing
 
 FEW = 6  # largest number of entries of a vector that are drawn apart
 WIDE = 30.0  # ratio of quantiles of a positive variable from which its axis is logarithmic
@@ -24,6 +25,7 @@ INNER = (0.01, 0.99)  # part of the draws that a panel shows
 LATENT = ("f", "f_white", "y")
 
 
+@guessing
 def plot_prior(
     source: pm.Model | xr.DataTree,
     ax: Axes | None = None,

@@ -15,11 +15,13 @@ from pmordinal.results.chosen_group import chosen_likelihood, of_attributes, shi
 from pmordinal.results.decisions import decide
 from pmordinal.results.effects import fixed, locate, moved, typical_row
 from pmordinal.results.fit import OrdinalFit, a_fit
+from pmordinal.words import guessing
 
 MOST_LABELLED = 6  # thresholds whose contours carry their names: more would collide
 MOST_HELD = 4  # attributes whose fixed values are named
 
 
+@guessing
 def plot_regions(
     fit: OrdinalFit,
     features: tuple[str, str] | None = None,

@@ -10,8 +10,10 @@ from pmordinal.data.lettering import caption
 from pmordinal.plots.base import FAINT, INK, MUTED, new_axes
 from pmordinal.results.effects import interval_tails
 from pmordinal.results.fit import OrdinalFit, a_fit
+from pmordinal.words import guessing
 
 
+@guessing
 def plot_relevance(
     fit: OrdinalFit,
     ax: Axes | None = None,

@@ -29,6 +29,7 @@ from pmordinal.results.effects import interval_tails
 from pmordinal.results.fit import OrdinalFit, a_fit
 from pmordinal.results.term_shapes import Shape, shape
 from pmordinal.results.terms import parts
+from pmordinal.words import guessing
 
 COLOUR = class_colours(9)[2]
 FEW = 6  # largest number of curves with bands
@@ -37,6 +38,7 @@ MOST_NAMES = 24  # largest number of levels of a group that are named
 NAMED = 5  # terms left out that are named
 
 
+@guessing
 def plot_terms(
     fit: OrdinalFit,
     terms: str | Sequence[str] | None = None,

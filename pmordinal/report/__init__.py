@@ -41,11 +41,13 @@ from pmordinal.report.terms import terms_section
 from pmordinal.report.training_table import repeated, training_table
 from pmordinal.results.fit import OrdinalFit, a_fit
 from pmordinal.results.summary import number, outcome, parameters, status
+from pmordinal.words import guessing
 
 MOST_CURVES = 6  # at most so many attributes have a picture
 MOST_PANELS = 12  # at most so many thresholds have a calibration panel
 
 
+@guessing
 def write_report(
     fit: OrdinalFit,
     path: str | Path,

@@ -18,6 +18,7 @@ from pmordinal.data.features import Features
 from pmordinal.posterior.mixture import shares
 from pmordinal.results.averages import Effect, Sampled, summarise
 from pmordinal.results.chosen_group import chosen_likelihood, of_attributes
+from pmordinal.words import guessing
 
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
@@ -50,6 +51,7 @@ class Attribute:
     numeric: bool
 
 
+@guessing
 def effects(
     fit: "OrdinalFit",
     feature: str | Sequence[str],

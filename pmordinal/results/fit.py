@@ -23,6 +23,7 @@ from pmordinal.posterior.mixture import mixed
 from pmordinal.results.decisions import KINDS, present
 from pmordinal.results.fit_summary import Shown
 from pmordinal.results.status import FitStatus
+from pmordinal.words import guessing
 
 if TYPE_CHECKING:
     from pmordinal.results.curvature import Surface
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 BLOCK = 2**22  # largest number of entries of a temporary array in a prediction: 32 MB
 DRAWS = 1000  # entries counted for each new row at least: some engines have a mean for each draw
 TERMS = 32  # entries counted for each class of a new row: log probability and derivatives
-
 
 type LikelihoodOf = Callable[["OrdinalFit"], OrdinalLikelihood]
 
@@ -132,6 +132,7 @@ class OrdinalFit(Shown):
         """The engine's log P(y | hyperparameters)."""
         return self.posterior.log_evidence
 
+    @guessing
     def predict(
         self,
         Xnew,
@@ -314,6 +315,7 @@ class OrdinalFit(Shown):
 
         return variance_shares(self)
 
+    @guessing
     def to_datatree(
         self, draws: int = 1000, hyper: str | None = None, seed=None, random_seed=None
     ) -> xr.DataTree:
@@ -392,6 +394,7 @@ class OrdinalFit(Shown):
 def a_fit(source: Any) -> OrdinalFit:
     """Return `source` if it is a single fit; raise a TypeError for anything else."""
     if not isinstance(source, OrdinalFit):
-        hint = ": pass one of its fits" if hasattr(source, "fits") else ", as pmo.fit returns it"
-        raise TypeError(f"fit must be an OrdinalFit, got {type(source).__name__}{hint}")
+        hint = ": pass one of its fits" if hasattr(source, "fits") else ""
+        kind = type(source).__name__
+        raise TypeError(f"fit must be an OrdinalFit, as of pmo.fit, got {kind}{hint}")
     return source

@@ -19,6 +19,7 @@ from pmordinal.results.summary import (
     status,
     text_of,
 )
+from pmordinal.words import guessing
 
 if TYPE_CHECKING:
     from pmordinal.results.fit import OrdinalFit
@@ -85,6 +86,7 @@ class FitSummary:
 class Shown:
     """How a fit is shown: its text, its page in a notebook, its summary."""
 
+    @guessing
     def summary(self, ci_prob: float | None = None, *, intervals: bool = True) -> FitSummary:
         """Return data, hyperparameters, terms and scores of the fit on one page.
 

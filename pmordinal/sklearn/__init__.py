@@ -35,6 +35,7 @@ from pmordinal.results.decisions import decide
 from pmordinal.results.fit import OrdinalFit
 from pmordinal.results.semisupervised import SemiSupervisedFit
 from pmordinal.sklearn.target import labelled_rows, read_target
+from pmordinal.words import guessing
 
 __all__ = ["MODLDiscretizer", "OrdinalGPClassifier", "RankRegressor"]
 
@@ -119,6 +120,7 @@ class OrdinalGPClassifier(ClassifierMixin, BaseEstimator):
     _positions: np.ndarray
     _is_copy = False
 
+    @guessing
     def __init__(
         self,
         engine: str | Engine | None = None,

@@ -437,6 +437,21 @@ def test_errors_of_formulas(rated, capsys, arguments, code, message):
     assert "'age' (3), in 3 of 50 rows" in gaps
 
 
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["ft"], "'fit'"),
+        (["fit", "x.csv", "--taget", "y"], "'--target'"),
+        (["fit", "x.csv", "--y", "rating"], "'--target'"),
+        (["fit", "x.csv", "--target", "y", "--kernel", "rbf"], "'expquad'"),
+        (["modl", "x.csv", "--traget=y"], "'--target'"),
+        (["bench", "--suite", "gpro"], "'gpor'"),
+    ],
+)
+def test_errors_guess_what_was_meant(capsys, arguments, meant):
+    assert f"Did you mean {meant}?" in fails(capsys, *arguments, code=2)
+
+
 def test_unlabelled_rows_on_the_command_line(folder, tmp_path, capsys):
     data = [
         "fit",

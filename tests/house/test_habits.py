@@ -65,3 +65,79 @@ def test_errors_guess():
         pmo.formula_model("rating ~ temprature", table)
     with pytest.raises(AttributeError, match="Did you mean 'gp_model'"):
         pmo.gpmodel  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "call, meant",
+    [
+        (lambda t: pmo.gp_model(data=t, y="rating"), "X"),
+        (lambda t: pmo.gp_model(t, target="rating"), "y"),
+        (lambda t: pmo.gp_model(t, "rating", kernel="expquad"), "cov_func"),
+        (lambda t: pmo.gp_model(t, "rating", "rbf"), "expquad"),
+        (lambda t: pmo.gp_model(t, "rating", engine="SVGP"), "inducing"),
+        (lambda t: pmo.gp_model(t, "rating", engine="expectation propagation"), "ep"),
+        (lambda t: pmo.gp_model(t, "rating", method="ep"), "engine"),
+        (lambda t: pmo.gp_model(t, "rating", link="normal"), "probit"),
+        (lambda t: pmo.gp_model(t, "rating", cutpoints=[1.0, 2.0, 3.0, 4.0]), "thresholds"),
+        (lambda t: pmo.gp_model(t, "rating", ls=1.0), "lengthscale"),
+        (lambda t: pmo.linear_model(t, "rating", family="logit"), "link"),
+        (lambda t: pmo.latent_model(t, "rating", kernel="expquad"), "cov_func"),
+        (lambda t: pmo.formula_model("rating ~ temp", t), "temperature"),
+        (lambda t: pmo.formula_model("rating ~ s(bottle)", t), "gp"),
+        (lambda t: pmo.formula_model("rating ~ gp(bottle, kernel='rbf')", t), "cov"),
+        (lambda t: pmo.formula_model("rating ~ gp(bottle, cov='rbf')", t), "expquad"),
+        (lambda t: pmo.fit(None, max_iter=9), "max_evaluations"),
+        (lambda t: pmo.fit(None, hyper="mcmc"), "integrate"),
+        (lambda t: pmo.fit(None, random_state=1), "seed"),
+        (lambda t: pmo.sample(None, samples=9), "draws"),
+        (lambda t: pmo.sample(None, n_chains=9), "chains"),
+        (lambda t: pmo.sample(None, tun=9), "tune"),
+        (lambda t: pmo.sample(None, corected=True), "corrected"),
+        (lambda t: pmo.compare({}, ref="ep"), "reference"),
+        (lambda t: pmo.compare_engines(t, "rating", engine="ep"), "engines"),
+        (lambda t: pmo.compare_engines(t, "rating", kernel="rbf"), "cov_func"),
+        (lambda t: pmo.compare_engines(t, "rating", reference="NUTS"), "nuts"),
+        (lambda t: pmo.plots.plot_terms(None, hdi_prob=0.9), "ci_prob"),
+        (lambda t: pmo.modl.rank_predictors(t, "ratings"), "rating"),
+        (lambda t: pmo.modl.sample_grids(t, "rating", samples=9), "draws"),
+        (lambda t: pmo.modl.RankRegressor(random_seed=1), "random_state"),
+        (lambda t: pmo.sklearn.OrdinalGPClassifier(kernel="rbf"), "cov_func"),
+        (lambda t: pmo.OrdinalGPClassifier, "sklearn.OrdinalGPClassifier"),
+        (lambda t: pmo.plot_term, "plots.plot_terms"),
+    ],
+)
+def test_words_of_others(call, meant):
+    with pytest.raises((ValueError, TypeError, AttributeError), match=f"Did you mean '{meant}'"):
+        call(pmo.datasets.wine())
+
+
+def test_what_nobody_can_guess_is_listed():
+    with pytest.raises(
+        TypeError, match=r"fit\(\) has no argument 'qwerty'; it has model, objective"
+    ):
+        pmo.fit(None, qwerty=1)
+    with pytest.raises(ValueError, match=r"no engine: pmo\.sample"):
+        pmo.gp_model(pmo.datasets.wine(), "rating", engine="nuts")
+    with pytest.raises(TypeError, match="got dict"):
+        pmo.loo({})
+    with pytest.raises(ValueError, match="Write 'outcome ~ terms'"):
+        pmo.formula_model("rating = temperature", pmo.datasets.wine())
+    with pytest.raises(AttributeError, match=r"pmordinal\.plots and"):
+        pmo.modl.plot_grid  # noqa: B018
+
+
+def test_options_of_the_sampler_are_not_refused():
+    x, options = np.arange(30.0), {"tune": 20, "chains": 1, "cores": 1, "quiet": True}
+    model = pmo.gp_model(x, (x > 15).astype(int), lengthscale=1.0)
+    for more in ({"target_accept": 0.9}, {"nuts": {"max_treedepth": 5}}, {"max_treedepth": 5}):
+        tree = pmo.sample(model, 10, progressbar=False, seed=1, **options, **more)
+        assert tree["posterior"].sizes["draw"] == 10
+
+
+def test_rankings_take_the_column_of_the_target():
+    table = pmo.datasets.wine()
+    named = pmo.modl.rank_predictors(table, "rating", progressbar=False)
+    given = pmo.modl.rank_predictors(
+        table.drop(columns="rating"), table["rating"], progressbar=False
+    )
+    pd.testing.assert_frame_equal(named, given)

@@ -38,12 +38,14 @@ from pmordinal.model.latent.process_ops import (
 )
 from pmordinal.model.laws import ByLaw, Law
 from pmordinal.model.units import warn_of_units
+from pmordinal.words import guessing
 
 APPROXIMATIONS = ("full", "hsgp")
 # Number of attributes: length-scales that the default basis resolves, in half-ranges of an attribute.
 RESOLVED = {1: (0.2, 3.0), 2: (0.5, 1.3), 3: (1.0, 1.2)}
 
 
+@guessing
 def latent_model(
     X,
     y,

@@ -19,8 +19,10 @@ from pmordinal.modl.partition.cells import Cells
 from pmordinal.modl.partition.criterion import null_cost
 from pmordinal.modl.partition.grid import Grid
 from pmordinal.modl.partition.search import Partition, find_partition
+from pmordinal.words import guessing
 
 
+@guessing
 def fit_grid(
     x: Any,
     y: Any,

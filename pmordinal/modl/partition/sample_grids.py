@@ -22,6 +22,7 @@ from pmordinal.modl.partition.chain import MAX_PARTS, grid_cost, run_chain
 from pmordinal.modl.partition.criterion import log_binomial, size_prior
 from pmordinal.modl.partition.log_tables import log_tables
 from pmordinal.modl.partition.search import find_partition
+from pmordinal.words import guessing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -130,6 +131,7 @@ def _run(
     return out
 
 
+@guessing
 def sample_grids(
     x: Any,
     y: Any,

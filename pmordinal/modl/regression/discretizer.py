@@ -7,6 +7,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pmordinal.modl.regression.estimator import TableEstimator
+from pmordinal.words import guessing
 
 
 class MODLDiscretizer(TransformerMixin, TableEstimator):
@@ -40,6 +41,7 @@ class MODLDiscretizer(TransformerMixin, TableEstimator):
     [[0, 0], [1, 0], [2, 0]]
     """
 
+    @guessing
     def __init__(
         self,
         *,

@@ -7,12 +7,14 @@ from typing import Any
 import pandas as pd
 
 from pmordinal import checks
+from pmordinal.data import target
 from pmordinal.data.rows import check_paired
 from pmordinal.modl.encode import EncodedColumn, encode_predictor, encode_target, observed
 from pmordinal.modl.frames import as_columns
 from pmordinal.modl.parallel import run_tasks
 from pmordinal.modl.partition.fit_grid import as_texts, grid_from_columns
 from pmordinal.modl.partition.grid import Grid
+from pmordinal.words import guessing
 
 
 def fit_columns(
@@ -44,6 +46,7 @@ def fit_columns(
     )
 
 
+@guessing
 def fit_grids(
     X: Any,
     y: Any,
@@ -60,8 +63,8 @@ def fit_grids(
     ----------
     X : pandas or polars DataFrame, mapping of columns, or array-like of shape (n, d)
         Predictors of mixed types, see `fit_grid`.
-    y : array-like, shape (n,)
-        Target; rows where it is missing are left out with a warning.
+    y : array-like, shape (n,), or str
+        Target, or the column of `X` that has it; rows where it is missing are left out with a warning.
     starts : int, default 10
         Starts of each search.
     seed, random_seed : int or None, default 0
@@ -87,6 +90,7 @@ def fit_grids(
     (3, True)
     """
     seed = checks.one_seed(seed, random_seed)
+    X, y = target.split(X, y)
     columns = as_columns(X)
     values, labels = encode_target(y)
     n = len(next(iter(columns.values())))
@@ -109,6 +113,7 @@ def fit_grids(
     return {name: replace(grid, y_labels=as_texts(labels)) for name, grid in grids.items()}
 
 
+@guessing
 def rank_predictors(
     X: Any,
     y: Any,

@@ -15,6 +15,7 @@ from pmordinal.modl.regression.estimator import TableEstimator
 from pmordinal.modl.regression.kinds import KINDS
 from pmordinal.modl.regression.projection import ValueDistribution, ValueScale
 from pmordinal.modl.regression.subsets import Candidate, Selection, select
+from pmordinal.words import guessing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -68,6 +69,7 @@ class RankRegressor(RegressorMixin, TableEstimator):
     (['x0'], True)
     """
 
+    @guessing
     def __init__(
         self,
         kind: Literal["univariate", "nb", "snb", "averaged"] = "snb",
