@@ -1,6 +1,8 @@
 """Engines side by side."""
 
+import re
 import warnings
+from pathlib import Path
 
 import arviz as az
 import numpy as np
@@ -119,6 +121,21 @@ def test_leave_one_out_says_what_it_holds_fixed(fits):
         two = "elpd_loo is of two kinds: fit, point at fixed .*; moving with hyperparameters"
         with pytest.warns(UserWarning, match=two):
             pmo.compare({"fit": fit, "point": point, "moving": moving}, draws=50)
+
+
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter")
+def test_the_recipe_for_arviz_warns_of_two_kinds(fits):
+    """The code of the page, as a reader would copy it."""
+    page = (Path(__file__).parents[2] / "docs" / "checking.md").read_text()
+    (recipe,) = re.findall(
+        r"^```python\n(.*?def az_compare.*?)^```", page, re.MULTILINE | re.DOTALL
+    )
+    names = {}
+    exec(recipe, names)
+    draws = fits["plsor"].to_datatree(50, "gaussian", seed=1)
+    assert names["az_compare"](fits).index.size == 3  # without a warning
+    with pytest.warns(UserWarning, match="two kinds: {'ep': 'fixed', 'draws': 'integrated'}"):
+        names["az_compare"]({"ep": fits["ep"], "draws": draws})
 
 
 def test_tree(fits):
