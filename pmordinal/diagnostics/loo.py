@@ -10,8 +10,8 @@ from scipy.special import logsumexp
 
 from pmordinal.results.datatree import is_same
 from pmordinal.results.fit import OrdinalFit
+from pmordinal.results.left_out import FIXED, INTEGRATED, hyper_of_fit
 
-FIXED, INTEGRATED = "fixed", "integrated"
 SAID = {
     FIXED: "Hyperparameters are fixed where all labels have put them: the label left out, too.",
     INTEGRATED: "Hyperparameters are integrated over, without the label left out.",
@@ -75,7 +75,7 @@ def loo(fit: OrdinalFit | xr.DataTree) -> LeaveOneOut:
         if weights is not None:
             scored = _weighted_tree(fit, scored, weights)
         return LeaveOneOut.of(scored, hyper_of(fit))
-    posterior, hyper = fit.posterior, FIXED if fit.integral is None else INTEGRATED
+    posterior, hyper = fit.posterior, hyper_of_fit(fit)
     scores, weights = posterior.leave_one_out.value, fit.by_row.weights
     rows = {"obs": fit.index}
     n = scores.size
