@@ -12,13 +12,13 @@ from pmordinal import checks
 from pmordinal.data.labels import Labels
 from pmordinal.data.same_rows import how_they_differ
 from pmordinal.diagnostics.comparison import Comparison, Result, in_other_units
-from pmordinal.diagnostics.loo import FIXED, LeaveOneOut, loo
+from pmordinal.diagnostics.loo import LeaveOneOut, loo
 from pmordinal.diagnostics.predictive import SAMPLE, predicted, predictions
 from pmordinal.diagnostics.scoring import scores
 from pmordinal.engines import ENGINES
-from pmordinal.errors import warn
 from pmordinal.results.curvature import pareto_k
 from pmordinal.results.fit import OrdinalFit
+from pmordinal.results.left_out import warn_of_two_kinds
 from pmordinal.words import guessing
 
 # Distances that have the units of the latent function.
@@ -139,7 +139,7 @@ def compare(
             rows[name]["latent_wasserstein"] = distances[name]["wasserstein"].get("f", np.nan)
             if in_other_units(result, results[reference]):
                 rows[name] |= dict.fromkeys(ON_THE_SCALE, np.nan)
-    _warn_of_two_kinds(elpd)
+    warn_of_two_kinds({name: found.hyper for name, found in elpd.items()})
     table = Comparison.from_dict(rows, orient="index").rename_axis("result")
     table = Comparison(table)
     table.results = dict(results)
@@ -157,17 +157,6 @@ def _nearest_to_the_truth(results: Mapping[str, Result]) -> str | None:
         if isinstance(result, xr.DataTree) and _convergence(result).get("converged"):
             return name
     return None
-
-
-def _warn_of_two_kinds(elpd: Mapping[str, LeaveOneOut]) -> None:
-    fixed = [name for name, found in elpd.items() if found.hyper == FIXED]
-    if 0 < len(fixed) < len(elpd):
-        others = [name for name in elpd if name not in fixed]
-        warn(
-            f"elpd_loo is of two kinds: {', '.join(fixed)} at fixed hyperparameters, which have seen the label that is "
-            f"left out; {', '.join(others)} with hyperparameters integrated over. Compare those of one kind: the first "
-            "are too high beside the others"
-        )
 
 
 def _rows_of(posterior: xr.Dataset) -> set:

@@ -8,11 +8,15 @@ import numpy as np
 import xarray as xr
 from scipy.special import logsumexp
 
+from pmordinal.engines.exact.posterior import ExactPosterior
+from pmordinal.errors import ConvergenceWarning, warn
+from pmordinal.results.curvature import pareto_k
 from pmordinal.results.datatree import is_same
 from pmordinal.results.fit import OrdinalFit, a_fit
+from pmordinal.results.left_out import FIXED, INTEGRATED, hyper_of_fit
 from pmordinal.words import guessing
 
-FIXED, INTEGRATED = "fixed", "integrated"
+GOOD_K = 0.7  # of Pareto: above it a weighted average cannot be trusted
 SAID = {
     FIXED: "Hyperparameters are fixed where all labels have put them: the label left out, too.",
     INTEGRATED: "Hyperparameters are integrated over, without the label left out.",
@@ -48,7 +52,8 @@ def loo(fit: OrdinalFit | xr.DataTree) -> LeaveOneOut:
     """Return the expected log pointwise predictive density by leaving each row out.
 
     For a fit it comes from the engine's cavities at the fitted hyperparameters: no importance
-    sampling, no refits, and as accurate as the engine. For a fit that was integrated over its hyperparameters
+    sampling, no refits, and as accurate as the engine. The exact engine weights its draws: ``pareto_k`` says of each
+    row how well that went, and above 0.7 there is a warning. For a fit that was integrated over its hyperparameters
     their weights are those without the label left out. Of the rows that a weight stands for one is left
     out at a time, and each counts. A sampled tree goes to ``az.loo``.
     ``az.compare`` takes both.
@@ -77,14 +82,16 @@ def loo(fit: OrdinalFit | xr.DataTree) -> LeaveOneOut:
         if weights is not None:
             scored = _weighted_tree(fit, scored, weights)
         return LeaveOneOut.of(scored, hyper_of(fit))
-    posterior, hyper = a_fit(fit).posterior, FIXED if fit.integral is None else INTEGRATED
+    posterior, hyper = a_fit(fit).posterior, hyper_of_fit(fit)
     scores, weights = posterior.leave_one_out.value, fit.by_row.weights
     rows = {"obs": fit.index}
     n = scores.size
+    k = _pareto_k(fit)
+    poor = _warn_of_poor_scores(scores, k) or not posterior.status.converged
     # log p(y_i | all of y) at the fitted hyperparameters, for the effective number of parameters
     fitted = posterior.in_sample
     if weights is not None:
-        return _weighted(fit, scores, fitted, weights, hyper)
+        return _weighted(fit, scores, fitted, weights, hyper, k, poor)
     return LeaveOneOut(
         hyper=hyper,
         elpd=float(scores.sum()),
@@ -93,14 +100,42 @@ def loo(fit: OrdinalFit | xr.DataTree) -> LeaveOneOut:
         n_samples=1,
         n_data_points=n,
         scale="log",
-        warning=not posterior.status.converged,
-        good_k=0.7,
+        warning=poor,
+        good_k=GOOD_K,
         elpd_i=xr.DataArray(scores, rows, name="elpd_i"),
-        pareto_k=xr.DataArray(np.zeros(n), rows, name="pareto_k"),
+        pareto_k=xr.DataArray(k, rows, name="pareto_k"),
     )
 
 
-def _weighted(fit: OrdinalFit, scores, fitted, weights, hyper: str) -> LeaveOneOut:
+def _pareto_k(fit: OrdinalFit) -> np.ndarray:
+    """Return the Pareto k-hat of each score of a fit; zero where it does not come from draws of the engine."""
+    posterior = fit.posterior
+    if not isinstance(posterior, ExactPosterior):
+        return np.zeros(posterior.y.size)
+    return np.array([pareto_k(row, np.zeros_like(row)) for row in posterior.log_left_out_weights])
+
+
+def _warn_of_poor_scores(scores: np.ndarray, k: np.ndarray) -> bool:
+    """Warn of scores that cannot be trusted, and return whether there are any."""
+    broken, few = ~np.isfinite(scores), k > GOOD_K
+    if broken.any():
+        warn(
+            f"leave-one-out scores of {broken.sum()} of {scores.size} rows are not finite: fit again, "
+            "with other priors or engine='ep'",
+            ConvergenceWarning,
+        )
+    if few.any():
+        warn(
+            f"leave-one-out scores of {few.sum()} of {k.size} rows rest on few draws, and may be far off "
+            f"(Pareto k up to {k.max():.2g}, above {GOOD_K}): take engine='ep'",
+            ConvergenceWarning,
+        )
+    return bool(broken.any() or few.any())
+
+
+def _weighted(
+    fit: OrdinalFit, scores, fitted, weights, hyper: str, k: np.ndarray, poor: bool
+) -> LeaveOneOut:
     """Return the scores of rows that stand for several: those of all of them, one being left out at a time."""
     rows, n = {"obs": fit.index}, weights.sum()
     mean = weights @ scores / n
@@ -112,10 +147,10 @@ def _weighted(fit: OrdinalFit, scores, fitted, weights, hyper: str) -> LeaveOneO
         n_samples=1,
         n_data_points=round(n),
         scale="log",
-        warning=not fit.posterior.status.converged,
-        good_k=0.7,
+        warning=poor,
+        good_k=GOOD_K,
         elpd_i=xr.DataArray(weights * scores, rows, name="elpd_i"),
-        pareto_k=xr.DataArray(np.zeros(scores.size), rows, name="pareto_k"),
+        pareto_k=xr.DataArray(k, rows, name="pareto_k"),
     )
 
 

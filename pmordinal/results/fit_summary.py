@@ -11,6 +11,7 @@ from pmordinal.data.levels import show
 from pmordinal.data.ranked_probability_score import ranked_probability_score
 from pmordinal.results.curvature import gaussian_at
 from pmordinal.results.integral import described, interval_tails
+from pmordinal.results.left_out import hyper_of_fit
 from pmordinal.results.summary import (
     counted,
     evidence_error,
@@ -45,6 +46,8 @@ class FitSummary:
         Log score, error rate, absolute error and ranked probability score, each label left out, of the fit and of
         the class shares without any attribute.
     notes : tuple of str
+    hyper : {"fixed", "integrated"}
+        What the scores hold fixed: the hyperparameters, which have seen the label left out, or nothing.
     """
 
     title: str
@@ -53,13 +56,14 @@ class FitSummary:
     terms: pd.Series | None
     scores: pd.DataFrame
     notes: tuple[str, ...]
+    hyper: str
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables by their captions, as they are shown."""
         found = {"hyperparameters": self.hyperparameters}
         if self.terms is not None:
             found["shares of the variance"] = self.terms.to_frame("share")
-        return found | {"scores, each label left out": self.scores}
+        return found | {f"scores, each label left out, hyperparameters {self.hyper}": self.scores}
 
     def __repr__(self) -> str:
         """Return the page as text."""
@@ -151,7 +155,7 @@ def summarise(fit: "OrdinalFit", ci_prob: float | None, intervals: bool) -> FitS
         notes.append("fit.summary() adds intervals.")
     terms = fit.variance_shares() if fit.model_terms else None
     title = f"{fit.engine}, {fit.posterior.likelihood.link.name} link"
-    return FitSummary(title, data, table, terms, baselined(fit), tuple(notes))
+    return FitSummary(title, data, table, terms, baselined(fit), tuple(notes), hyper_of_fit(fit))
 
 
 def _with_intervals(fit: "OrdinalFit", draws, weights, ci_prob) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from pmordinal.data.rows import row_names
 from pmordinal.data.same_rows import how_they_differ
 from pmordinal.results.decisions import KINDS, present
 from pmordinal.results.fit import OrdinalFit
+from pmordinal.results.left_out import hyper_of_fit, warn_of_two_kinds
 
 # pseudo-counts of the Dirichlet prior on the weights; on held-out training rows better than 0 to 5
 PRIOR = 10.0
@@ -69,7 +70,8 @@ def stack(fits: Mapping[str, OrdinalFit], *, prior: float = PRIOR) -> Stack:
     Parameters
     ----------
     fits : mapping of str to OrdinalFit
-        Fits to the same labels, with the same weights; covariances, attributes and engines may differ.
+        Fits to the same labels, with the same weights; covariances, attributes and engines may differ. Hyperparameters
+        are integrated over in all of them or in none: else there is a warning, as the mixture prefers the latter.
     prior : float
         Pseudo-counts for each fit: large values lead to equal weights, zero leaves them to the data.
 
@@ -100,6 +102,7 @@ def stack(fits: Mapping[str, OrdinalFit], *, prior: float = PRIOR) -> Stack:
     prior = float(finite_array("prior", prior, ndim=0))
     if prior < 0:
         raise ValueError(f"prior must not be negative, got {prior}")
+    warn_of_two_kinds({name: hyper_of_fit(fit) for name, fit in fits.items()})
     scores = np.array([fit.posterior.leave_one_out.value for fit in fits.values()])
     best = scores.max(0)
     probability = np.exp(scores - best)  # the weights depend only on ratios

@@ -9,6 +9,7 @@ import pandas as pd
 
 from pmordinal.data.groups import Groups
 from pmordinal.data.whole import Whole
+from pmordinal.results.left_out import hyper_of_fit
 
 if TYPE_CHECKING:
     from pmordinal.modl.partition.grid import Grid
@@ -28,7 +29,7 @@ def text_of(fit: "OrdinalFit") -> str:
         f"{known.rows} rows{unlabeled}, {len(fit.features.names)} features",
         f"  classes      {counts}",
         f"  log evidence {fit.log_evidence:.3f}{evidence_error(fit)}",
-        f"  loo          {fit.posterior.loo:.3f}{of_sample}",
+        f"  loo          {fit.posterior.loo:.3f}{held(fit)}{of_sample}",
     ]
     if fit.engine == "inducing":
         from pmordinal.engines.base import COMFORTABLE  # here: tables of grids do without PyMC
@@ -56,6 +57,11 @@ def text_of(fit: "OrdinalFit") -> str:
         f"{fit.status.seconds:.2f} s{state}"
     )
     return "\n".join(lines)
+
+
+def held(fit: "OrdinalFit") -> str:
+    """Return what a leave-one-out score holds fixed, to be shown behind it."""
+    return f" (hyperparameters {hyper_of_fit(fit)})"
 
 
 def evidence_error(fit: "OrdinalFit") -> str:
@@ -153,7 +159,7 @@ def outcome(fit: "OrdinalFit") -> dict[str, str]:
     return {
         "rows": f"{known.rows} labelled{weighed}{unlabeled}",
         "log evidence": f"{fit.log_evidence:.2f}{evidence_error(fit)}",
-        "leave-one-out log score": f"{fit.posterior.loo:.2f} ± {se:.2f}{of_sample}",
+        "leave-one-out log score": f"{fit.posterior.loo:.2f} ± {se:.2f}{held(fit)}{of_sample}",
         "fit": f"{fit.status.evaluations} evaluations of {fit.objective}, {fit.status.seconds:.2f} s",
         "status": status(fit),
     }

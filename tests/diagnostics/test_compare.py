@@ -1,6 +1,10 @@
 """Engines side by side."""
 
+import re
 import warnings
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import arviz as az
 import numpy as np
@@ -119,6 +123,21 @@ def test_leave_one_out_says_what_it_holds_fixed(fits):
         two = "elpd_loo is of two kinds: fit, point at fixed .*; moving with hyperparameters"
         with pytest.warns(UserWarning, match=two):
             pmo.compare({"fit": fit, "point": point, "moving": moving}, draws=50)
+
+
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter")
+def test_the_recipe_for_arviz_warns_of_two_kinds(fits):
+    """The code of the page, as a reader would copy it."""
+    page = (Path(__file__).parents[2] / "docs" / "checking.md").read_text()
+    (recipe,) = re.findall(
+        r"^```python\n(.*?def az_compare.*?)^```", page, re.MULTILINE | re.DOTALL
+    )
+    names = {}
+    exec(recipe, names)
+    draws = fits["plsor"].to_datatree(50, "gaussian", seed=1)
+    assert names["az_compare"](fits).index.size == 3  # without a warning
+    with pytest.warns(UserWarning, match="two kinds: {'ep': 'fixed', 'draws': 'integrated'}"):
+        names["az_compare"]({"ep": fits["ep"], "draws": draws})
 
 
 def test_tree(fits):
@@ -329,3 +348,36 @@ def test_nuts_is_a_reference():
     assert table.loc["nuts", "ess"] > 100 and table.loc["nuts", "tv_max"] == 0
     assert 0 < table.loc["ep", "tv_max"] < 0.5
     assert table["test_nlp"].notna().all()
+
+
+@pytest.mark.filterwarnings("ignore:fit did not converge")
+def test_leave_one_out_of_weighted_draws_says_where_they_are_too_few():
+    """With little noise the exact engine is two nats above expectation propagation, which is good here."""
+    x = np.linspace(-1.0, 1.0, 30)
+    given = {"lengthscale": 0.3, "thresholds": [0.0]}
+    fits = {
+        (engine, noise): pmo.fit(
+            pmo.gp_model(x, x > 0, "expquad", engine=engine, noise=noise, **given),
+            progressbar=False,
+        )
+        for engine in ("ep", "exact")
+        for noise in (0.01, 0.5)
+    }
+    good = pmo.loo(fits["exact", 0.5])  # without a warning
+    assert not good.warning and 0.0 < good.pareto_k.max() < 0.7
+    with pytest.warns(pmo.ConvergenceWarning, match=r"of \d+ of 30 rows rest on few draws"):
+        poor = pmo.loo(fits["exact", 0.01])
+    assert poor.warning and poor.pareto_k.max() > 0.7
+    assert poor.elpd > pmo.loo(fits["ep", 0.01]).elpd + 1.0
+    assert not pmo.loo(fits["ep", 0.01]).warning
+
+
+def test_scores_that_are_not_finite_are_said(fits):
+    posterior = fits["ep"].posterior
+    scores = posterior.leave_one_out.value.copy()
+    scores[3] = np.nan
+    broken = replace(posterior)
+    broken.__dict__["leave_one_out"] = SimpleNamespace(value=scores)
+    with pytest.warns(pmo.ConvergenceWarning, match="of 1 of 72 rows are not finite"):
+        found = pmo.loo(replace(fits["ep"], posterior=broken))
+    assert found.warning

@@ -42,6 +42,8 @@ def test_text_and_html(fit):
     html = fit._repr_html_()
     assert html.count("<table") == 3 and "fit.summary() adds intervals" in html
     assert repr(fit).startswith("OrdinalFit: ep")
+    assert "(hyperparameters fixed)" in repr(fit) and "hyperparameters fixed" in html
+    assert "(hyperparameters integrated)" in repr(fit.integrate("ccd"))
 
 
 def test_terms_and_integrated_fits(wine):

@@ -99,3 +99,10 @@ def test_errors(fits, data):
         pmo.stack(fits, prior=-1)
     with pytest.raises(ValueError, match="kind"):
         pmo.stack(fits).predict(X, kind="latent")
+
+
+def test_scores_of_two_kinds_are_not_mixed_in_silence(fits):
+    integrated = {name: fits[name].integrate("ccd") for name in ("smooth", "rough")}
+    with pytest.warns(UserWarning, match="elpd_loo is of two kinds: laplace at fixed .*; smooth"):
+        pmo.stack({"laplace": fits["laplace"], "smooth": integrated["smooth"]})
+    pmo.stack(integrated)  # warnings are errors

@@ -167,13 +167,19 @@ class ExactPosterior(MeasuredPosterior):
         link = self.likelihood.link
         return link.log_interval((lower - mean) / sd, (upper - mean) / sd, (upper - lower) / sd)
 
+    @cached_property
+    def log_left_out_weights(self) -> np.ndarray:
+        """Log weights of the draws without each label, up to a factor, shape (n, draws)."""
+        with np.errstate(divide="ignore"):  # some weigh nothing
+            return np.log(self.weights) - self._log_left_out(self.y)
+
     def left_out_probabilities(self) -> np.ndarray:
         """Return the class probabilities of each training row without its own label, shape (n, r).
 
         Draws of the other z come from those of all with weights 1/P(y_i | z without i).
         """
-        log_weights = np.log(self.weights) - self._log_left_out(self.y)
-        log_weights -= logsumexp(log_weights, axis=1, keepdims=True)
+        log_weights = self.log_left_out_weights
+        log_weights = log_weights - logsumexp(log_weights, axis=1, keepdims=True)
         classes = [np.full(self.y.shape, k) for k in range(self.likelihood.n_classes)]
         return np.stack(
             [np.exp(log_weights + self._log_left_out(y)).sum(1) for y in classes], axis=1
@@ -182,10 +188,10 @@ class ExactPosterior(MeasuredPosterior):
     @cached_property
     def leave_one_out(self) -> Estimate:
         """Log p(y_i | y without i), with standard errors: 1/p is the mean of 1/P(y_i | z without i)."""
-        log_inverse = -self._log_left_out(self.y)
-        value = logsumexp(log_inverse, axis=1, b=self.weights)
-        relative = np.exp(log_inverse - value[:, None])
-        return Estimate(-value, _standard_error(relative, np.ones(value.size), self.weights))
+        log_weights = self.log_left_out_weights
+        value = logsumexp(log_weights, axis=1)
+        shares = np.exp(log_weights - value[:, None])
+        return Estimate(-value, np.sqrt(((shares - self.weights) ** 2).sum(1)))
 
     @cached_property
     def in_sample(self) -> np.ndarray:
