@@ -193,3 +193,16 @@ def test_sizes_of_the_basis_are_those_of_the_table():
     assert f"NLP {', '.join(first)} and {last} at 10, 20, 30, 40, 60 and 80 %" in page
     assert set(table["partitions"]) == {4} and table["set"].nunique() == 5
     assert list(means[["zero_one", "absolute"]].idxmin()) == ["sparse", "sparse"]
+
+
+def test_all_training_rows_are_those_of_the_table():
+    table = pd.read_csv(DOCS / "tables" / "inductive_full.csv", comment="#")
+    names = {"2000": "bank", "3000": "california", "4000": "census"}
+    rows = rows_of("papers.md", "| set | method | zero-one error | t | absolute error | t |")
+    methods = ["ssgpor", "ssgpor-gamma", "ssgpor-flat-bound"]
+    assert len(rows) == 3 * len(methods)
+    for (size, name), some in zip(names.items(), zip(*[iter(rows)] * 3, strict=True), strict=True):
+        for method, row in zip(methods, some, strict=True):
+            assert row[1] == f"`{method}`"
+            for error, cells in {"zero_one": row[2:4], "absolute": row[4:6]}.items():
+                assert cells == list(paired(table, f"{name}-{size}", method, error))
