@@ -20,7 +20,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pmordinal.gram.base import Array, Columns, Kernel, Pullback
 
-_MODE = Mode(linker="py", optimizer="fast_compile")
+# for graphs that are run once or seldom; PyTensor's other modes call a C compiler on a fresh machine
+ONCE = Mode(linker="py", optimizer="fast_compile")
 
 
 class GraphKernel(Kernel):
@@ -79,7 +80,7 @@ class GraphKernel(Kernel):
             else:
                 outputs, inputs = output, [*rows, *self._inputs]
             self._compiled[name, gradient] = pytensor.function(
-                inputs, outputs, mode=_MODE, on_unused_input="ignore"
+                inputs, outputs, mode=ONCE, on_unused_input="ignore"
             )
         return self._compiled[name, gradient]
 

@@ -54,7 +54,8 @@ def take_pairs(dK, first, k, S):
     """Copy columns of dK, below the diagonal, to the rows of S; return Σ S ∘ k."""
     total = 0.0
     for i in range(S.shape[0]):
-        S[i, : i + 1] = 0.0  # skips the diagonal and takes each pair once
+        for j in range(i + 1):  # skips the diagonal and takes each pair once
+            S[i, j] = 0.0
         below, weights, to = dK[first + i + 1 :, first + i], k[i, i + 1 :], S[i, i + 1 :]
         for j in range(to.size):
             to[j] = below[j]

@@ -68,7 +68,9 @@ class Density:
         )
         self._node = find_evidence(self._total)
         self.problem = find_problem(self._node)
-        self.initial = model.initial_point(random_seed=0)
+        # without a C compiler, which PyTensor would call for this one graph on a fresh machine
+        with pytensor.config.change_flags(cxx=""):
+            self.initial = model.initial_point(random_seed=0)
         self.discrete = [v.name for v in model.value_vars if v.dtype in discrete_types]
         named = model.unobserved_value_vars
         self._names = [v.name for v in named]

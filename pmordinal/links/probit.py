@@ -258,7 +258,7 @@ def fill_rows(arguments, out):
         out[15, i] = V
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(inline="always", error_model="numpy")
 def _quadrature(hi, lo, width):
     """Return L, m, (r, r), (d, d), V, κ3 and κ4 from the moments of e; the ends are outward.
 

@@ -18,6 +18,7 @@ from pmordinal.data.features import Features
 from pmordinal.data.terms import Term
 from pmordinal.engines import Engine, get_engine
 from pmordinal.gram import Kernel, check_columns, lower
+from pmordinal.gram.graph import ONCE
 from pmordinal.links import Link, get_link
 from pmordinal.model.laws import ByLaw, Law
 from pmordinal.model.observed import is_data
@@ -194,8 +195,8 @@ class MarginalOrdinal:
 def check_thresholds(thresholds, n_classes: int, by: groups.Groups | None = None) -> None:
     """Raise where it is known that thresholds are not r − 1 for r classes, or so many for each group."""
     shape = thresholds.type.shape
-    if is_data(thresholds):  # pm.Data has no fixed length
-        shape = tuple(thresholds.shape.eval(mode="FAST_COMPILE").tolist())
+    if None in shape and is_data(thresholds):  # pm.Data has no fixed length
+        shape = tuple(thresholds.shape.eval(mode=ONCE).tolist())
     if by is None and len(shape) == 2:
         raise ValueError(
             f"thresholds must be a vector of {n_classes - 1}, got shape {shape}: say with thresholds_by= which column "

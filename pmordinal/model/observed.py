@@ -5,6 +5,7 @@ from pytensor.graph import Constant
 from pytensor.graph.traversal import explicit_graph_inputs
 
 from pmordinal.data.labels import Labels
+from pmordinal.gram.graph import ONCE
 
 
 def observed_labels(labels: Labels, codes) -> Labels:
@@ -26,7 +27,7 @@ def observed_labels(labels: Labels, codes) -> Labels:
     """
     if not is_data(codes):
         raise ValueError("the labels must be data, but other variables of the model determine them")
-    return labels.with_codes(codes.eval(mode="FAST_COMPILE"))
+    return labels.with_codes(codes.eval(mode=ONCE))
 
 
 def is_data(variable) -> bool:

@@ -9,17 +9,15 @@ from collections.abc import Sequence
 import numpy as np
 import pymc as pm
 from pymc.gp import cov
-from pytensor.compile.mode import Mode
 
 from pmordinal.errors import warn
 from pmordinal.gram import lower, parts_of
+from pmordinal.gram.graph import ONCE
 
 USUAL = 30.0  # no check if all columns have sizes between 1/30 and 30
 FAR = 100.0  # warn if f has a larger sd, or a column a larger sd in length-scales
 NEAR = 1e-3  # warn if a column has a smaller sd, in length-scales
 DRAWS = 25
-
-_MODE = Mode(linker="py", optimizer="fast_compile")  # the fastest for so few draws
 
 
 def warn_of_units(cov_func, rows: np.ndarray, names: Sequence[str], by_size: bool = True) -> None:
@@ -45,7 +43,7 @@ def warn_of_units(cov_func, rows: np.ndarray, names: Sequence[str], by_size: boo
     kernel = lower(cov_func)
     variables = [*kernel.parameters, *(part.ls for part in scales)]
     try:
-        draws = pm.draw(variables, DRAWS, random_seed=0, mode=_MODE) if variables else []
+        draws = pm.draw(variables, DRAWS, random_seed=0, mode=ONCE) if variables else []
     except NotImplementedError:  # a flat prior suits any units
         return
     said = "the covariance is your own and reads the columns in their units"

@@ -7,6 +7,7 @@ one site, so that all copies of a row have the same one, and each asks for the s
 has one site, that of the likelihood to this power.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -91,28 +92,32 @@ def _all(one, weights: np.ndarray | None):
 
 def _ask(terms: Terms, alpha, p, a, copies) -> tuple[np.ndarray, np.ndarray, float]:
     """Return the site precisions that match moments, the gap in α, and the residual."""
-    p_new, gap, residual = _match(terms.d1, terms.curvature, terms.shrink, alpha, p, a, copies)
+    p_new, gap = np.empty_like(p), np.empty_like(p)
+    residual = _match(terms.d1, terms.curvature, terms.shrink, alpha, p, a, copies, p_new, gap)
     if np.isfinite(residual):
         return p_new, gap, residual
     return np.where(np.isfinite(p_new), p_new, p), np.nan_to_num(gap, posinf=0, neginf=0), np.inf
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _match(d1, curvature, shrink, alpha, p, a, copies):
-    """Return the same where all is finite, and else a residual that is not."""
-    p_new, gap, highest, residual = np.empty_like(p), np.empty_like(p), 0.0, 0.0
+def _match(d1, curvature, shrink, alpha, p, a, copies, p_new, gap):
+    """Write the same to the last two, where all is finite, and return the residual, which is finite then."""
+    highest = residual = 0.0
     for i in range(p.size):
         p_new[i] = copies[i] * curvature[i] / shrink[i]
         gap[i] = (copies[i] * d1[i] - alpha[i]) / shrink[i]
-        highest = max(highest, p_new[i])
+        if p_new[i] > highest:
+            highest = p_new[i]
     least = max(LEAST_PRECISION_SHARE * highest, LEAST_PRECISION)
     for i in range(p.size):
         if p_new[i] < least:
             p_new[i] = least
-        for size in (abs((p_new[i] - p[i]) * a[i]), abs(gap[i] * np.sqrt(a[i]))):
-            if size > residual or np.isnan(size):
-                residual = size
-    return p_new, gap, residual
+        moved, slope = abs((p_new[i] - p[i]) * a[i]), abs(gap[i] * math.sqrt(a[i]))
+        if moved > residual or math.isnan(moved):
+            residual = moved
+        if slope > residual or math.isnan(slope):
+            residual = slope
+    return residual
 
 
 def _floored(p: np.ndarray) -> np.ndarray:

@@ -20,6 +20,7 @@ from scipy.linalg import lapack
 from pmordinal.data.by_row import ByRow
 from pmordinal.data.features import Features
 from pmordinal.data.labels import Labels
+from pmordinal.gram.graph import ONCE
 from pmordinal.linalg import half_solve
 from pmordinal.linalg.threads import blas_threads
 from pmordinal.links import Link
@@ -241,4 +242,4 @@ class BasisValues(ProblemOp):
 def eigenfunctions(gp: pm.gp.HSGP, X: np.ndarray):
     """Return the eigenfunctions at rows as an array, and the roots of the spectral density."""
     phi, root = gp.prior_linearized(X)
-    return phi.eval(mode="FAST_COMPILE"), root
+    return phi.eval(mode=ONCE), root
