@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import pytensor.tensor as pt
 from pymc.gp import cov
+from pytensor.graph import Variable
 
 from pmordinal import checks
 from pmordinal.errors import warn
@@ -110,6 +110,7 @@ def _check_lengths(part: Any) -> None:
     if not isinstance(part, cov.Stationary | cov.Linear):
         return
     for name in _BY_COLUMN:
-        shape = pt.as_tensor(getattr(part, name, 1.0)).type.shape
+        value = getattr(part, name, 1.0)
+        shape = value.type.shape if isinstance(value, Variable) else np.shape(value)
         if len(shape) == 1 and shape[0] is not None:
             checks.one_or_each(f"{name} of {type(part).__name__}", shape[0], len(part.active_dims))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pymc as pm
+from pytensor.tensor import TensorConstant
 
 from pmordinal import checks
 from pmordinal.data.design import Design
@@ -66,18 +67,13 @@ def is_sum(cov_func: Any) -> bool:
     return isinstance(cov_func, str)
 
 
-def check_of_labels(cov_func: Any) -> None:
-    """Raise unless an engine that regresses on the labels can take this covariance.
-
-    It adds a noise to it, and PyMC adds no two covariances that both read no column.
-    """
-    if is_sum(cov_func):
-        raise ValueError(
-            f"this engine regresses on the labels with one covariance, and cov_func={cov_func!r} is a sum of "
-            "terms: choose another engine, or leave cov_func out"
-        )
-    if isinstance(cov_func, pm.gp.cov.BaseCovariance) and not hasattr(cov_func, "input_dim"):
+def scaled(cov_func: pm.gp.cov.BaseCovariance, amplitude: Any, share: Any = None) -> Any:
+    """Return the covariance times the squared amplitude, or a share of it; unchanged if that is one."""
+    if share is None and isinstance(amplitude, TensorConstant) and float(amplitude.data) == 1.0:
+        return cov_func
+    if not hasattr(cov_func, "input_dim"):  # PyMC cannot multiply it
         raise ValueError(
             f"cov_func={type(cov_func).__name__} reads no column of X: add a covariance that does, such as "
             "pm.gp.cov.ExpQuad(X.shape[1], ls=1.0)"
         )
+    return (amplitude**2 if share is None else amplitude**2 * share) * cov_func

@@ -14,7 +14,7 @@ from pmordinal.gram import check_columns
 from pmordinal.links import Link, get_link
 from pmordinal.model import reading
 from pmordinal.model.compile import SmallModel
-from pmordinal.model.covariances import PAPERS, SUMS, check_of_labels, is_sum, named
+from pmordinal.model.covariances import PAPERS, SUMS, is_sum, named, scaled
 from pmordinal.model.label_scales import NAME as SCALES
 from pmordinal.model.label_scales import label_scales
 from pmordinal.model.marginal import MarginalOrdinal, check_thresholds, is_random
@@ -133,8 +133,11 @@ def gp_model(
     own = {"ard": ard, "lengthscale": lengthscale, "amplitude": amplitude, "noise": noise}
     in_label_units = engine is not None and engine.in_label_units
     cov_func = named(PAPERS if cov_func is None and in_label_units else cov_func, **own)
-    if in_label_units:
-        check_of_labels(cov_func)
+    if is_sum(cov_func) and in_label_units:
+        raise ValueError(
+            f"this engine regresses on the labels with one covariance, and cov_func={cov_func!r} is a sum of "
+            "terms: choose another engine, or leave cov_func out"
+        )
     if standardize is None:
         standardize = not is_own(cov_func)
     by = {"thresholds_by": thresholds_by, "noise_by": noise_by, "weights": weights}
@@ -165,7 +168,7 @@ def gp_model(
                 default = pm.LogNormal.dist(np.log(spread), 0.5)
                 amplitude = variable("amplitude", default if amplitude is None else amplitude)
                 noise = noise_variable(noise, 1.0, noise_by)
-            cov = amplitude**2 * (1.0 - share) * covariance(cov_func, d, ard, lengthscale)
+            cov = scaled(covariance(cov_func, d, ard, lengthscale), amplitude, 1.0 - share)
             cov += pm.gp.cov.WhiteNoise(amplitude * pt.sqrt(share))
             begin |= {"amplitude": spread, "noise_fraction": 0.5, "noise": 0.5, POPULATION: 0.5}
             begin[SCALES] = np.array([spread, 0.5])
@@ -294,13 +297,6 @@ def covariance(cov_func, d: int, ard: bool, lengthscale):
         checks.one_or_each("lengthscale", shape[0], d)
     scale = variable("lengthscale", lengthscale, dims="feature" if ard else None)
     return (cov_func or pm.gp.cov.ExpQuad)(d, ls=scale)
-
-
-def scaled(cov, amplitude):
-    """Return the covariance times the squared amplitude; unchanged if that is one."""
-    if isinstance(amplitude, pt.TensorConstant) and float(amplitude.data) == 1.0:
-        return cov
-    return amplitude**2 * cov
 
 
 def noise_variable(noise, width: float = 1.5, by: str | None = None):

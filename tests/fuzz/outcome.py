@@ -18,6 +18,7 @@ OUR_WARNINGS = (
     "no row is labelled",
     ".* rows have a missing .* and are left out",
     "the objective is flat or rises",
+    "no part of the covariance reads",
 )
 
 

@@ -142,7 +142,8 @@ def test_the_default_is_the_recommended_sum_and_one_covariance_where_one_is_mean
 @pytest.mark.parametrize(
     "made", [lambda: pm.gp.cov.Constant(1.0), lambda: pm.gp.cov.WhiteNoise(1e-3)]
 )
-def test_an_engine_of_labels_wants_a_covariance_that_reads_columns(made):
+@pytest.mark.parametrize("options", [{"engine": "plsor"}, {"amplitude": 2.0}])
+def test_a_covariance_that_reads_no_column_cannot_be_scaled(made, options):
     with pytest.raises(ValueError, match="reads no column of X: add a covariance that does"):
-        pmo.gp_model(X, y, made(), engine="plsor")
-    pmo.gp_model(X, y, pm.gp.cov.ExpQuad(2, ls=1.0) + made(), engine="plsor")
+        pmo.gp_model(X, y, made(), **options)
+    pmo.gp_model(X, y, pm.gp.cov.ExpQuad(2, ls=1.0) + made(), **options)

@@ -20,7 +20,7 @@ from pmordinal.data.labels import Labels
 from pmordinal.gram import check_columns, lower
 from pmordinal.links import Link, get_link
 from pmordinal.model import factories as models
-from pmordinal.model.covariances import PAPERS, SUMS, is_sum, named
+from pmordinal.model.covariances import PAPERS, SUMS, is_sum, named, scaled
 from pmordinal.model.latent.hsgp_ops import (
     Basis,
     BasisCoordinates,
@@ -127,7 +127,7 @@ def latent_model(
             cov, total, noise = built.cov, built.total, pt.as_tensor(np.float64(1.0))
         else:
             amplitude = models.variable("amplitude", 1.0 if amplitude is None else amplitude)
-            cov = models.scaled(models.covariance(cov_func, d, ard, lengthscale), amplitude)
+            cov = scaled(models.covariance(cov_func, d, ard, lengthscale), amplitude)
             noise = models.noise_variable(noise, by=noise_by)
             total = pt.sqrt(amplitude**2 + noise**2)
             check_columns(cov, features.names)
