@@ -222,7 +222,11 @@ def main():
     parser.add_argument("--csv", help="a file to write the table to")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    chosen = {k: v for k, v in sets().items() if not arguments.names or k in arguments.names}
+    known = sets()
+    for name in arguments.names:
+        if name not in known:
+            parser.error(f"there is no set {name!r}, only {', '.join(map(repr, known))}")
+    chosen = {k: v for k, v in known.items() if not arguments.names or k in arguments.names}
     for link in ("probit", "logit"):
         warm(link)
     print(*COLUMNS, sep=",", flush=True)

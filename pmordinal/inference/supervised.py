@@ -18,7 +18,7 @@ from pmordinal.inference.starting_points import starting_points
 from pmordinal.linalg.threads import blas_threads
 from pmordinal.model.problem import Problem
 from pmordinal.results.fit import OrdinalFit
-from pmordinal.results.integrate import METHODS
+from pmordinal.results.integrate import METHODS, check_integrable
 from pmordinal.results.status import FitStatus
 
 
@@ -42,6 +42,8 @@ def fit_supervised(
     max_evaluations = checks.integer("max_evaluations", max_evaluations, minimum=1)
     began = time.perf_counter()
     landscape = Landscape(model, objective, priors, adapt)
+    if hyper != "point":
+        check_integrable(landscape.problem.engine, landscape.problem.objective)
     points = starting_points(landscape, starts, start or {}, checks.generator("seed", seed))
     n = len(landscape.problem.X)
     warn_of_size(landscape.problem.engine, n)

@@ -13,6 +13,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from pmordinal import checks
+from pmordinal.engines import ENGINES
+from pmordinal.engines.base import Engine
 from pmordinal.errors import ConvergenceWarning, warn
 from pmordinal.linalg.threads import blas_threads
 from pmordinal.posterior import LatentDraws
@@ -102,16 +104,7 @@ def _surface(fit: "OrdinalFit") -> tuple[Surface, np.ndarray]:
             "integrate: what a semi-supervised fit maximises is no density of the hyperparameters; integrate a "
             "supervised fit"
         )
-    if fit.objective != "evidence":
-        raise ValueError(
-            f"integrate: the fit maximises {fit.objective!r}, which is no density of the hyperparameters; fit with "
-            "objective='evidence'"
-        )
-    if fit.posterior.log_evidence_error is not None and fit.integral is None:
-        raise ValueError(
-            f"integrate: the evidence of engine={fit.engine!r} is a Monte-Carlo estimate; sample its "
-            "hyperparameters with pmo.sample_exact, or fit with engine='ep'"
-        )
+    check_integrable(ENGINES[fit.engine], fit.objective)
     surface, x = fit.optimum
     if surface.discrete:
         raise ValueError(
@@ -121,6 +114,20 @@ def _surface(fit: "OrdinalFit") -> tuple[Surface, np.ndarray]:
     if not x.size:
         raise ValueError("integrate: all hyperparameters of the model are fixed")
     return surface, x
+
+
+def check_integrable(engine: Engine | type[Engine], objective: str) -> None:
+    """Raise if what a fit maximises is no density of the hyperparameters, or has errors of its own."""
+    if engine.is_monte_carlo:
+        raise ValueError(
+            f"integrate: the evidence of engine={engine.name!r} is a Monte-Carlo estimate; sample its "
+            "hyperparameters with pmo.sample_exact, or fit with engine='ep'"
+        )
+    if objective != "evidence":
+        remedy = "objective='evidence'" if "evidence" in engine.objectives else "engine='ep'"
+        raise ValueError(
+            f"integrate: the fit maximises {objective!r}, which is no density of the hyperparameters; fit with {remedy}"
+        )
 
 
 class _Runs:

@@ -12,6 +12,8 @@ import pytest
 from scipy.special import logsumexp, polygamma
 
 import pmordinal as pmo
+from pmordinal.engines import ENGINES
+from pmordinal.inference import supervised
 from pmordinal.results.curvature import Gaussian
 from pmordinal.results.design import (
     composite_design,
@@ -211,6 +213,22 @@ def test_what_cannot_be_integrated_is_refused(data, fit):
         pmo.fit(exact, progressbar=False, optimize=False).integrate()
     with pytest.raises(ValueError, match="have no distribution"):
         fit.hyperparameters()
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+def test_engines_are_integrated_or_name_another_before_they_are_fitted(data, engine, monkeypatch):
+    """What the refusal recommends is possible."""
+    given = {"thresholds": [-0.5, 0.5], "lengthscale": 1.0}
+    model = pmo.gp_model(*data, "expquad", engine=engine, **given)
+    if ENGINES[engine].objectives[0] == "evidence" and not ENGINES[engine].is_monte_carlo:
+        found = pmo.fit(model, hyper="ccd", progressbar=False)
+        assert found.integral.account.method == "ccd"
+        return
+    monkeypatch.setattr(supervised, "climb_stages", None)  # not reached
+    with pytest.raises(ValueError, match="fit with engine='ep'"):
+        pmo.fit(model, hyper="ccd", progressbar=False)
+    with pytest.raises(ValueError, match="fit with objective='evidence'"):
+        pmo.fit(pmo.gp_model(*data), "loo", hyper="ccd", progressbar=False)
 
 
 def test_a_mixture_says_what_it_has_not(both, fit):
