@@ -260,8 +260,8 @@ def _semisupervised(results: pd.DataFrame) -> list[Table]:
                     line |= {"t": test.statistic, "p": test.pvalue}
                 for column, values in published.SEMISUPERVISED.get(name, {}).items():
                     line[f"published {column}"] = values[k]
-                base, *_, labels = name.split("-")
-                if labels in ("50", "5%") and base in published.T_STATISTICS:
+                base, *labels = name.split("-")
+                if labels[-1:] in (["50"], ["5%"]) and base in published.T_STATISTICS:
                     line["published t"] = published.T_STATISTICS[base][k]
                 lines[f"{name}: {method}"] = line
         frame = pd.DataFrame(lines).T.rename_axis("set: method")

@@ -332,6 +332,13 @@ def test_methods_are_compared_on_the_partitions_that_all_have():
     assert next(t for t in tables if t.title == "Over all sets").note.startswith("No partition")
 
 
+def test_report_has_the_published_t_beside_the_smallest_share():
+    sets = ("bank-5%", "bank-2000-5%", "bank-10%", "bank-50", "similar")
+    table = made_up(sets=sets, methods=("ssgpor-supervised", "ssgpor"))
+    shown = table_named(result_tables.tables_of("inductive", table), "Unlabelled rows: abs")
+    assert list(shown["published t"]) == ["3.2525", "3.2525", "", "3.2525", ""]
+
+
 def test_report_names_failed_tasks():
     table = made_up()
     table.loc[0, "error"] = "ValueError: no luck"

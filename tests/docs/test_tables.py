@@ -92,16 +92,16 @@ def test_true_proportions_are_those_of_the_table():
 
 
 def test_support_vectors_are_those_of_the_table():
-    table = pd.read_csv(DOCS / "tables" / "svm.csv", comment="#").set_index("set")
-    theirs = errors("SVM", 5)
-    rows = rows_of("papers.md", "| | zero-one error, % | absolute error |")
+    table = pd.read_csv(DOCS / "tables" / "svm.csv", comment="#").set_index(["bins", "set"])
+    rows = rows_of("papers.md", "| bins | set | partitions | zero-one error, % | absolute error |")
     assert len(rows) == len(table)
-    for head, zero_one, absolute in rows:
-        name, _, count = head.partition(", ")
-        ours, other = table.loc[name], theirs[name]
-        assert ours["partitions"] == int(count.split()[0] if count else 20)
-        assert zero_one == f"{ours['zero_one']:.1f} ({other.zero_one:.1f})"
-        assert absolute == f"{ours['absolute']:.3f} ({other.absolute:.3f})"
+    bins = 0
+    for head, name, count, zero_one, absolute in rows:
+        bins = int(head or bins)
+        ours, theirs = table.loc[bins, name], errors("SVM", bins)[name]
+        assert count == str(ours["partitions"])
+        assert zero_one == f"{ours['zero_one']:.1f} ({theirs.zero_one:.1f})"
+        assert absolute == f"{ours['absolute']:.3f} ({theirs.absolute:.3f})"
 
 
 def test_california_is_that_of_the_table():
@@ -206,3 +206,25 @@ def test_all_training_rows_are_those_of_the_table():
             assert row[1] == f"`{method}`"
             for error, cells in {"zero_one": row[2:4], "absolute": row[4:6]}.items():
                 assert cells == list(paired(table, f"{name}-{size}", method, error))
+
+
+def test_transductive_is_that_of_the_table():
+    table = pd.read_csv(DOCS / "tables" / "ssgpor.csv", comment="#")
+    rows = rows_of("results.md", "| set | labels | absolute error | p | the paper's |")
+    assert len(rows) == 12
+    for name, labels, absolute, p, _, zero_one, nlp in rows:
+        part = table[table["set"] == f"{name}-{labels}"]
+        wide = part.pivot(index="partition", columns="method")
+        assert len(wide) == 20
+        cells = {}
+        for error in ("absolute", "zero_one", "nlp"):
+            cells[error] = [wide[error][m] for m in ("ssgpor-supervised", "ssgpor")]
+        found = ttest_rel(*cells["absolute"], alternative="greater").pvalue
+        assert p == ("< .001" if found < 0.0005 else f"{found:.3f}"[1:])
+        for shown, error, scale, digits in (
+            (absolute, "absolute", 1.0, 3),
+            (zero_one, "zero_one", 100.0, 3),
+            (nlp, "nlp", 1.0, 2),
+        ):
+            before, after = (f"{c.mean() / scale:.{digits}f}" for c in cells[error])
+            assert shown == f"{before} → {after}"
