@@ -50,8 +50,10 @@ def _effects(effects: pd.DataFrame) -> list[list[str]]:
         shown = part.loc[sorted(largest)].set_index("level")[["mean", "lower", "upper"]]
         said = "" if len(part) == len(shown) else f"The {MOST_LEVELS} largest of {len(part)}."
         column, _, group = str(term).rpartition("|")
-        units = _units(shown.abs().max(axis=None)) if group and column not in ("", "1") else 1
-        of = term if units == 1 else f"{term}, for {units:,} of {column}"
+        units = (
+            _units(float(shown.abs().to_numpy().max())) if group and column not in ("", "1") else 1
+        )
+        of = str(term) if units == 1 else f"{column}|{group}, for {units:,} of {column}"
         levels = table((shown * units).round(3).rename_axis("at level"), said)
         blocks.append([heading(f"Effects of {of}"), levels])
     return blocks
