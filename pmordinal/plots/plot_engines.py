@@ -9,6 +9,7 @@ from matplotlib import pyplot as plt
 
 from pmordinal import checks
 from pmordinal.data.lettering import caption
+from pmordinal.data.levels import show
 from pmordinal.plots.base import ACCENT, FAINT, INK, WIDTH, tidy
 from pmordinal.words import guessing
 
@@ -41,7 +42,8 @@ def plot_engines(
 ) -> np.ndarray:
     """Draw the table of `pmordinal.compare`: scores, distances, k-hat and time of each result.
 
-    A hollow point is a result to distrust: it did not converge, or its k-hat is above 0.7. The reference has no
+    A hollow point is a result to distrust: it did not converge, or its k-hat is above 0.7. A line below the
+    picture says so, and also where log scores do not compare. The reference has no
     distance from itself, and a dash stands where a number does not compare or does not exist.
 
     Parameters
@@ -73,7 +75,7 @@ def plot_engines(
     ]
     y = np.arange(len(table))[::-1]
     trusted = _trusted(table)
-    _, axes = plt.subplots(
+    figure, axes = plt.subplots(
         1,
         len(panels),
         figsize=figsize or (2.7 * len(panels) + 0.8, 1.4 + 0.4 * len(table)),
@@ -108,7 +110,23 @@ def plot_engines(
         tidy(ax).set_axisbelow(True)
     axes[0, 0].set_yticks(y, [caption(name, WIDTH) for name in table.index])
     axes[0, 0].set_ylim(-0.6, len(table) - 0.4)
+    if notes := _notes(table, names, trusted):
+        figure.supxlabel("\n".join(notes), fontsize="small")
     return axes[0]
+
+
+def _notes(table: pd.DataFrame, names: Sequence[str], trusted: np.ndarray) -> list[str]:
+    """Return what the picture needs said below it."""
+    notes = []
+    if not trusted.all():
+        notes.append("hollow: not converged, or draws whose k-hat is above 0.7")
+    if "elpd_loo" in names and "loo_hyper" in table and table["loo_hyper"].dropna().nunique() > 1:
+        integrated = table.index[table["loo_hyper"] == "integrated"]
+        notes.append(
+            f"log score of {show(integrated, 6)}: hyperparameters are integrated out; the others hold them fixed, "
+            "which scores higher: the two do not compare"
+        )
+    return notes
 
 
 def _trusted(table: pd.DataFrame) -> np.ndarray:

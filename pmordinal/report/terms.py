@@ -1,5 +1,6 @@
 """The section of a report on the terms of a formula."""
 
+import numpy as np
 import pandas as pd
 
 from pmordinal.plots import plot_terms
@@ -7,6 +8,7 @@ from pmordinal.plots.base import intervals
 from pmordinal.report.page import Section, columns, figure, heading, table, text
 from pmordinal.results.fit import OrdinalFit
 
+SMALLEST = 0.1  # effect of a number, so that three digits can be read
 MOST_ROWS = 40  # of the table of shares
 MOST_LEVELS = 12  # of the effects of one term
 
@@ -28,7 +30,7 @@ def terms_section(fit: OrdinalFit) -> Section:
     blocks = [[heading("Shares of the variance"), listed]]
     if any(term.kind != "smooth" for term in fit.model_terms):
         said = (
-            "Effects are what a term adds to the latent function, for one unit of a number or at a level. "
+            "Effects are what a term adds to the latent function, for so many units of a number or at a level. "
             f"Lower and upper are the ends of {intervals({})}."
         )
         parts.append(text(said))
@@ -38,15 +40,32 @@ def terms_section(fit: OrdinalFit) -> Section:
 
 def _effects(effects: pd.DataFrame) -> list[list[str]]:
     """Return a table of the numbers, and one for each term with levels: of many, the largest effects."""
-    effects = effects.drop(columns="sd").round(3)
     numbers = effects["level"].isna()
     blocks = []
     if numbers.any():
-        shown = effects[numbers].set_index("term").drop(columns="level").rename_axis("of")
-        blocks.append([heading("Effects of one unit"), table(shown)])
+        shown = _by_units(effects[numbers].drop(columns=["sd", "level"]).set_index("term"))
+        blocks.append([heading("Effects of numbers"), table(shown.round(3))])
     for term, part in effects[~numbers].groupby("term", sort=False):
         largest = part["mean"].abs().sort_values(ascending=False).index[:MOST_LEVELS]
-        shown = part.loc[sorted(largest)].set_index("level").drop(columns="term")
+        shown = part.loc[sorted(largest)].set_index("level")[["mean", "lower", "upper"]]
         said = "" if len(part) == len(shown) else f"The {MOST_LEVELS} largest of {len(part)}."
-        blocks.append([heading(f"Effects of {term}"), table(shown.rename_axis("at level"), said)])
+        column, _, group = str(term).rpartition("|")
+        units = (
+            _units(float(shown.abs().to_numpy().max())) if group and column not in ("", "1") else 1
+        )
+        of = str(term) if units == 1 else f"{column}|{group}, for {units:,} of {column}"
+        levels = table((shown * units).round(3).rename_axis("at level"), said)
+        blocks.append([heading(f"Effects of {of}"), levels])
     return blocks
+
+
+def _units(size: float) -> int:
+    """Return for how many units, a power of ten, the digits of an effect can be read: 10,000 of an income."""
+    return 10 ** max(0, int(np.ceil(np.log10(SMALLEST / max(size, 1e-12)))))
+
+
+def _by_units(effects: pd.DataFrame) -> pd.DataFrame:
+    """Return the effects of so many units each."""
+    units = [_units(size) for size in effects.abs().max(axis=1)]
+    names = [f"{many:,} of {term}" for many, term in zip(units, effects.index, strict=True)]
+    return effects.mul(units, axis=0).set_axis(pd.Index(names, name="units"))

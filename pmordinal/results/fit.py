@@ -394,7 +394,6 @@ class OrdinalFit(Shown):
 def a_fit(source: Any) -> OrdinalFit:
     """Return `source` if it is a single fit; raise a TypeError for anything else."""
     if not isinstance(source, OrdinalFit):
-        hint = ": pass one of its fits" if hasattr(source, "fits") else ""
-        kind = type(source).__name__
-        raise TypeError(f"fit must be an OrdinalFit, as of pmo.fit, got {kind}{hint}")
+        hint = ": pass one of its fits" if hasattr(source, "fits") else "; pmo.fit returns one"
+        raise TypeError(f"fit must be an OrdinalFit, got {type(source).__name__}{hint}")
     return source

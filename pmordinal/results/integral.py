@@ -284,7 +284,8 @@ def described(
                 str(known[dims[axis]][i]) if axis < len(dims) and dims[axis] in known else str(i)
                 for axis, i in enumerate(index)
             ]
-            rows[f"{name}[{', '.join(said)}]" if said else name] = {
+            one = values[0].size == 1 and not known.keys() & set(dims)  # a number says no more
+            rows[name if one else f"{name}[{', '.join(said)}]"] = {
                 "mean": mean, "sd": float(np.sqrt(w @ (x - mean) ** 2)), "lower": low, "upper": high,
             }  # fmt: skip
     return pd.DataFrame.from_dict(rows, orient="index", columns=["mean", "sd", "lower", "upper"])

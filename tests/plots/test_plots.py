@@ -272,6 +272,11 @@ def test_engines():
     filled = [line.get_markerfacecolor() for line in distrusted.lines[:2]]
     assert filled == ["0.1", "white"] and distrusted.lines[1].get_xdata().tolist() == [9.0]
     assert distrusted.lines[2].get_xdata()[0] == 0.7
+    below = distrusted.figure.get_supxlabel()
+    assert below == "hollow: not converged, or draws whose k-hat is above 0.7"
+    assert not axes[0].figure.get_supxlabel()
+    kinds = plots.plot_engines(data.assign(loo_hyper=["fixed", "integrated"]))
+    assert "log score of 'nuts': hyperparameters are integrated" in kinds[0].figure.get_supxlabel()
     axes = plots.plot_engines(data, ["k_hat"])
     assert axes[0].get_title().startswith("Pareto k-hat")
     with pytest.raises(ValueError, match="columns must be one of"):

@@ -298,13 +298,27 @@ def test_effects_of_many_levels_and_of_slopes_by_group_are_all_there(tmp_path):
     fit = pmo.fit(model, optimize=False, progressbar=False)
     section = terms_section(fit)
     text = Reader("".join(section.parts)).text
-    for title in ("Effects of one unit", "Effects of 1|rater", "Effects of dose|rater"):
+    for title in ("Effects of numbers", "Effects of 1|rater", "Effects of dose|rater"):
         assert title in text
     slopes = fit.coefficients().query("term == 'dose|rater'").set_index("level")["mean"]
     largest = slopes.abs().idxmax()
     start = text.index("Effects of dose|rater")
     assert "The 12 largest of 30." in text[start:]
     assert text[text.index(largest, start) + 1] == number(round(slopes[largest], 3))
+
+
+def test_effects_of_columns_in_large_units_have_digits():
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"rater": [f"r{k}" for k in range(5)] * 24, "pay": rng.normal(size=120)})
+    table["y"] = np.digitize(table["pay"] + rng.normal(size=120), [-0.5, 0.5])
+    table["pay"] = 20_000 + 10_000 * table["pay"]
+    model = pmo.formula_model("y ~ pay + (pay | rater)", table)
+    fit = pmo.fit(model, optimize=False, progressbar=False)
+    text = Reader("".join(terms_section(fit).parts)).text
+    place = text.index("1,000 of pay")
+    effect = fit.coefficients().set_index("term").loc["pay", "mean"] * 1000
+    assert text[place + 1] == number(round(effect, 3)) and effect > 0.05
+    assert any(one.startswith("Effects of pay|rater, for 1,000") for one in text)
 
 
 def test_long_names_of_classes_number_the_columns_of_the_confusion_matrix():

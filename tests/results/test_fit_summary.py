@@ -54,6 +54,15 @@ def test_terms_and_integrated_fits(wine):
     assert "integrated over" in repr(page) and "upper" in page.hyperparameters
 
 
+def test_a_single_number_has_no_index(wine):
+    table = wine.assign(bottle=np.arange(len(wine)) % 8 + 1.0)
+    fit = pmo.fit(pmo.formula_model("rating ~ gp(bottle)", table), progressbar=False)
+    names = {"gp(bottle)_sd", "gp(bottle)_lengthscale"}
+    assert names <= {*fit.summary().hyperparameters.index} & {
+        *fit.integrate("ccd").hyperparameters().index
+    }
+
+
 def test_a_fit_from_a_file_has_no_intervals(fit, tmp_path):
     fit.save(tmp_path / "fit.nc")
     page = pmo.load(tmp_path / "fit.nc").summary()
