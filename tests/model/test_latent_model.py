@@ -262,6 +262,9 @@ def test_errors(table):
     wide = np.random.default_rng(0).normal(size=(11, 4))
     with pytest.raises(ValueError, match="give m="):
         pmo.latent_model(wide, y, "expquad", approx="hsgp")
+    for c, message in {1.0: "c must be 1.2 or more, got 1.0", -1.0: "c must be a finite"}.items():
+        with pytest.raises(ValueError, match=message):
+            pmo.latent_model(X, y, "expquad", approx="hsgp", m=5, c=c)
     with pytest.raises(ValueError, match="spectral density"):
         pmo.latent_model(X, y, pm.gp.cov.Linear(2, c=0.0), approx="hsgp")
     with pytest.raises(ValueError, match="build it with"):

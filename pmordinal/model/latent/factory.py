@@ -43,6 +43,7 @@ from pmordinal.words import guessing
 APPROXIMATIONS = ("full", "hsgp")
 # Number of attributes: length-scales that the default basis resolves, in half-ranges of an attribute.
 RESOLVED = {1: (0.2, 3.0), 2: (0.5, 1.3), 3: (1.0, 1.2)}
+LEAST_C = 1.2  # below it PyMC calls the approximation inadequate
 
 
 @guessing
@@ -207,6 +208,8 @@ def _basis(cov, rows: np.ndarray, names: Sequence[str], m, c):
     if m is None or c is None:
         default = approx_hsgp_hyperparams([-1.0, 1.0], list(RESOLVED[min(d, 3)]), "expquad")
         m, c = default[0] if m is None else m, default[1] if c is None else c
+    if checks.positive("c", c) < LEAST_C:
+        raise ValueError(f"c must be {LEAST_C} or more, got {c}: f is held to 0 at c half-ranges")
     sizes = [m] * d if np.ndim(m) == 0 else list(m)
     gp = pm.gp.HSGP(m=[checks.integer("m", k, minimum=1) for k in sizes], c=c, cov_func=cov)
     try:
