@@ -11,11 +11,10 @@ import xarray as xr
 from pmordinal import checks
 from pmordinal.data.labels import Labels
 from pmordinal.data.same_rows import how_they_differ
-from pmordinal.diagnostics.comparison import Comparison, Result, in_other_units
+from pmordinal.diagnostics.comparison import Comparison, Result, in_label_units, in_other_units
 from pmordinal.diagnostics.loo import LeaveOneOut, loo
 from pmordinal.diagnostics.predictive import SAMPLE, predicted, predictions
 from pmordinal.diagnostics.scoring import scores
-from pmordinal.engines import ENGINES
 from pmordinal.results.curvature import pareto_k
 from pmordinal.results.fit import OrdinalFit
 from pmordinal.results.left_out import warn_of_two_kinds
@@ -209,7 +208,7 @@ def _convergence(tree: xr.DataTree) -> dict:
 
 def _k_hat(result: Result, tree: xr.DataTree) -> float:
     """Return the Pareto k of the weights exp(log_p − log_q); NaN if the tree has no log_q."""
-    if isinstance(result, OrdinalFit) and ENGINES[result.engine].in_label_units:
+    if isinstance(result, OrdinalFit) and in_label_units(result):
         return np.nan
     stats = tree["sample_stats"].to_dataset() if "sample_stats" in tree.children else xr.Dataset()
     if "log_p" not in stats or "log_q" not in stats:

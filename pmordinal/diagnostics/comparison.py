@@ -144,9 +144,10 @@ def with_error(value: float, error: float, digits: int = 2) -> str:
 
 def in_other_units(this: Result, other: Result) -> bool:
     """Return whether the latent functions of two results are on different scales."""
-    return _in_label_units(this) != _in_label_units(other)
+    return in_label_units(this) != in_label_units(other)
 
 
-def _in_label_units(result: Result) -> bool:
+def in_label_units(result: Result) -> bool:
+    """Return whether a result is of an engine that regresses on the labels."""
     engine = str(result.engine if isinstance(result, OrdinalFit) else result.attrs.get("engine"))
     return engine in ENGINES and ENGINES[engine].in_label_units

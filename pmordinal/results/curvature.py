@@ -18,6 +18,7 @@ from pmordinal.posterior import LatentDraws, Posterior, Start
 from pmordinal.results.term_draws import Effects
 
 if TYPE_CHECKING:
+    from pmordinal.engines.base import Engine
     from pmordinal.results.fit import OrdinalFit
 
 # Step of the finite differences: their error grows with its square, the engine's error is divided by it.
@@ -29,6 +30,7 @@ class Surface(Protocol):
     """What a fit keeps of its model: the objective as a function of the unconstrained hyperparameters x."""
 
     discrete: list[str]
+    engine: "Engine"
 
     def begin_from(self, start: Start | None) -> None:
         """Forget all earlier solutions except this one, so that later results do not depend on them."""

@@ -13,7 +13,6 @@ import numpy as np
 from scipy.special import logsumexp
 
 from pmordinal import checks
-from pmordinal.engines import ENGINES
 from pmordinal.engines.base import Engine
 from pmordinal.errors import ConvergenceWarning, warn
 from pmordinal.linalg.threads import blas_threads
@@ -104,8 +103,8 @@ def _surface(fit: "OrdinalFit") -> tuple[Surface, np.ndarray]:
             "integrate: what a semi-supervised fit maximises is no density of the hyperparameters; integrate a "
             "supervised fit"
         )
-    check_integrable(ENGINES[fit.engine], fit.objective)
     surface, x = fit.optimum
+    check_integrable(surface.engine, fit.objective)
     if surface.discrete:
         raise ValueError(
             f"integrate needs continuous hyperparameters, and {surface.discrete[0]!r} is discrete: sample them "
@@ -116,7 +115,7 @@ def _surface(fit: "OrdinalFit") -> tuple[Surface, np.ndarray]:
     return surface, x
 
 
-def check_integrable(engine: Engine | type[Engine], objective: str) -> None:
+def check_integrable(engine: Engine, objective: str) -> None:
     """Raise if what a fit maximises is no density of the hyperparameters, or has errors of its own."""
     if engine.is_monte_carlo:
         raise ValueError(

@@ -71,7 +71,8 @@ def stack(fits: Mapping[str, OrdinalFit], *, prior: float = PRIOR) -> Stack:
     ----------
     fits : mapping of str to OrdinalFit
         Fits to the same labels, with the same weights; covariances, attributes and engines may differ. Hyperparameters
-        are integrated over in all of them or in none: else there is a warning, as the mixture prefers the latter.
+        are integrated over in all of them or in none: else the mixture prefers those that hold them fixed, which is
+        warned of.
     prior : float
         Pseudo-counts for each fit: large values lead to equal weights, zero leaves them to the data.
 

@@ -358,3 +358,13 @@ def test_tails_of_a_skewed_density_are_interpolated():
     plain = sd(-0.5 * (z * z).sum(1))
     assert np.abs(found / exact - 1.0).max() < 0.07
     assert np.abs(plain / exact - 1.0).max() > 0.1
+
+
+def test_an_engine_of_the_users_own_is_integrated_and_compared(data):
+    class Mine(pmo.EP):
+        name = "mine"
+
+    X, y = data
+    fit = pmo.fit(pmo.gp_model(X, y, "expquad", engine=Mine()), progressbar=False)
+    assert fit.integrate("ccd").integral is not None
+    assert list(pmo.compare({"a": fit, "b": fit}).index) == ["a", "b"]
