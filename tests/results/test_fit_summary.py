@@ -86,6 +86,12 @@ def test_draws_of_a_fixed_number_have_digits(value):
     assert with_digits(sampled) is sampled and not is_same(sampled, sampled[:1, :1])
 
 
+def test_intervals_of_a_design_name_better_ones(fit):
+    said = "Intervals of a design are somewhat narrow"
+    assert said in repr(fit.integrate("ccd").summary())
+    assert said not in repr(fit.integrate(draws=256, seed=1).summary())
+
+
 def test_levels_that_share_a_lengthscale_have_one_line():
     wine = pmo.datasets.wine()[["temperature", "judge"]]
     y = pmo.datasets.wine()["rating"]
