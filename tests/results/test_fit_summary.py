@@ -83,6 +83,10 @@ def test_draws_of_a_fixed_number_have_digits(value):
     found = with_digits(np.full((2, 50), value))
     assert len(np.unique(found)) > 50 and is_same(found, np.full((2, 50), value))
     sampled = np.random.default_rng(1).normal(size=(2, 50))
+    endless = np.full((2, 50, 1), np.inf)
+    both = with_digits(np.concatenate([endless, np.full((2, 50, 1), value)], axis=2))
+    np.testing.assert_array_equal(both[..., :1], endless)
+    assert is_same(both[..., 1], np.full((2, 50), value))
     assert with_digits(sampled) is sampled and not is_same(sampled, sampled[:1, :1])
 
 
