@@ -249,11 +249,13 @@ def with_digits(values: np.ndarray) -> np.ndarray:
     ArviZ shows a mean to the precision of its Monte-Carlo error: where all draws are the same that is zero, a
     threshold of −0.227 is shown as −0, and diagnostics divide by zero.
     """
-    fixed = (values == values[:1, :1]).all(axis=(0, 1))
-    if values.dtype.kind != "f" or not fixed.any():
+    if values.dtype.kind != "f":
+        return values
+    fixed = (values == values[:1, :1]).all(axis=(0, 1)) & np.isfinite(values[0, 0])
+    if not fixed.any():
         return values
     z = np.random.default_rng(0).uniform(-1.0, 1.0, values.shape[:2])
-    size = LAST_DIGIT * np.where(values == 0.0, 1.0, np.abs(values)) * fixed
+    size = LAST_DIGIT * np.where(fixed, np.where(values == 0.0, 1.0, np.abs(values)), 0.0)
     return values + size * z.reshape(*z.shape, *(1,) * (values.ndim - 2))
 
 

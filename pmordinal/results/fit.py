@@ -360,7 +360,8 @@ class OrdinalFit(Shown):
         ----------
         method : {"psis", "ccd"}
             ``"psis"``: draws around the optimum, weighted by Pareto-smoothed importance sampling.
-            ``"ccd"``: a central composite design, with fewer runs of the engine.
+            ``"ccd"``: a central composite design, with fewer runs of the engine. Predictions are about as good,
+            but standard deviations of the hyperparameters may be a third too small where these are many.
         draws : int, optional
             Of ``"psis"``: 512 for up to four hyperparameters, else 1024. Powers of two are spread most evenly.
         seed, random_seed : int or Generator, optional

@@ -136,6 +136,10 @@ def summarise(fit: "OrdinalFit", ci_prob: float | None, intervals: bool) -> FitS
     if fit.integral is not None:
         table = _with_intervals(fit, fit.integral.draws, fit.integral.draw_weights, ci_prob)
         notes.append(f"Hyperparameters are integrated over: {fit.integral.account}.")
+        if fit.integral.account.method == "ccd":
+            notes.append(
+                "Intervals of a design are somewhat narrow; fit.integrate() has better ones."
+            )
     elif intervals and fit.optimum is not None and not fit.optimum[0].discrete:
         surface, x = fit.optimum
         surface.begin_from(fit.posterior.start)

@@ -92,7 +92,17 @@ def test_draws_of_a_fixed_number_have_digits(value):
     found = with_digits(np.full((2, 50), value))
     assert len(np.unique(found)) > 50 and is_same(found, np.full((2, 50), value))
     sampled = np.random.default_rng(1).normal(size=(2, 50))
+    endless = np.full((2, 50, 1), np.inf)
+    both = with_digits(np.concatenate([endless, np.full((2, 50, 1), value)], axis=2))
+    np.testing.assert_array_equal(both[..., :1], endless)
+    assert is_same(both[..., 1], np.full((2, 50), value))
     assert with_digits(sampled) is sampled and not is_same(sampled, sampled[:1, :1])
+
+
+def test_intervals_of_a_design_name_better_ones(fit):
+    said = "Intervals of a design are somewhat narrow"
+    assert said in repr(fit.integrate("ccd").summary())
+    assert said not in repr(fit.integrate(draws=256, seed=1).summary())
 
 
 def test_levels_that_share_a_lengthscale_have_one_line():
