@@ -13,12 +13,10 @@ from pmordinal.likelihood import Rows
 from pmordinal.model.problem import Problem
 from pmordinal.results.conformal import Conformal
 from pmordinal.results.fit import OrdinalFit
-from pmordinal.words import guessing
 
 SHARE = 0.25
 
 
-@guessing
 def conformal(
     source: pm.Model | OrdinalFit,
     calibration: Any = None,
