@@ -101,12 +101,11 @@ def check_argument(function: str, name: str, known: Iterable[str]) -> None:
 
 
 def guessing[**P, R](function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function so that its error on an unknown argument guesses what was meant.
-
-    Not for a function with ``**options``, which knows all arguments.
-    """
-    known, name = list(signature(function).parameters), function.__qualname__
-    called = name.removesuffix(".__init__").split(".")[-1]
+    """Decorate a function so that its error on an unknown argument guesses what was meant."""
+    parameters, name = signature(function).parameters, function.__qualname__
+    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        raise TypeError(f"{name} takes any argument: there is nothing to guess")
+    known, called = list(parameters), name.removesuffix(".__init__").split(".")[-1]
 
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
