@@ -216,6 +216,7 @@ def assemble(
             "constant_data": constant,
         },
         dims=names,
+        check_conventions=False,  # which would ask whether two chains of one draw are meant
         coords={
             "obs": training.index,
             "feature": list(training.features.names),
