@@ -18,7 +18,7 @@ for name, style in {"I": "o-", "J": "s--"}.items():
     middle.plot(noise.index, noise[name], style, ms=4, mfc="none", label=label)
 shares = pd.Series(PUBLISHED)
 middle.plot(shares.index, 1.0 + shares, "kx", label="paper: 1 + share of false detections")
-middle.set(title="noise alone: mean number of intervals", xlabel="rows")
+middle.set(title="noise alone: mean number of intervals", xlabel="rows", ylim=(0.9995, 1.0145))
 blocks = pd.read_csv("../tables/blocks.csv", comment="#")
 for rate, part in blocks.groupby("noise"):
     right.plot(part["n"], part["J"], marker="o", ms=3, label=f"noise {rate:g}")

@@ -228,3 +228,15 @@ def test_transductive_is_that_of_the_table():
         ):
             before, after = (f"{c.mean() / scale:.{digits}f}" for c in cells[error])
             assert shown == f"{before} → {after}"
+
+
+def test_detections_in_noise_are_those_of_the_table():
+    table = pd.read_csv(DOCS / "tables" / "noise.csv", comment="#")
+    every = table[table["repeat"] == "all"]
+    assert list(every["n"]) == [4, 8] and not every["found"].any()
+    by = table[table["repeat"] != "all"].groupby("n")["found"]
+    share, count = 100.0 * by.mean(), 5000 * by.size()
+    assert count[32] == 100_000 and set(count.drop(32)) == {5000}
+    page = (DOCS / "papers.md").read_text(encoding="utf-8")
+    assert f"found in {share[32]:.2f} % of them" in page
+    assert f"it is {share[128]:.2f} % at 128 and {share[1024]:.2f} % at 1024" in page
