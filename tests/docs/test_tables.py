@@ -240,3 +240,24 @@ def test_detections_in_noise_are_those_of_the_table():
     page = (DOCS / "papers.md").read_text(encoding="utf-8")
     assert f"found in {share[32]:.2f} % of them" in page
     assert f"it is {share[128]:.2f} % at 128 and {share[1024]:.2f} % at 1024" in page
+
+
+def test_errors_are_those_of_the_table():
+    table = pd.read_csv(DOCS / "tables" / "errors.csv", comment="#")
+    table = table.set_index(["bins", "set", "method"])
+    methods = {"laplace": "MAP-GPOR", "ep": "EP-GPOR", "ep:loo": "LOO-GPOR", "plsor": "PLSOR"}
+    methods |= {"sparse": "sparse GPOR"}
+    rows = rows_of("results.md", "| bins | set | `laplace` (MAP-GPOR) |")
+    assert len(rows) == 18
+    bins = 0
+    for head, title, *cells in rows:
+        bins, name = int(head or bins), title.split()[0]
+        for (method, column), cell in zip(methods.items(), cells, strict=True):
+            ours, theirs = table.loc[bins, name, method], errors(column, bins)
+            count = int(ours["partitions"])
+            assert title == (name if count == 20 else f"{name} [{count}]")
+            shown = f"{ours['zero_one']:.1f} / {ours['absolute']:.2f}"
+            if name in theirs:
+                other = theirs[name]
+                shown += f" ({other.zero_one:.1f} / {other.absolute:.2f})"
+            assert cell == shown
