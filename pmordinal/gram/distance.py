@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from pmordinal.gram.base import Array, Columns, Kernel, Pullback, as_parameter
 from pmordinal.gram.pairs import (
@@ -14,7 +15,6 @@ from pmordinal.gram.pairs import (
     blocks,
     get_pairs,
     move_pairs,
-    pair_distances,
     put_pairs,
     take_pairs,
     triangle,
@@ -186,10 +186,9 @@ class DistanceKernel(Kernel):
         self, K: Array, phi: Array, own: Sequence[float], scale: float, add: bool
     ) -> Callable[[Array], tuple[Array, list[float], float]]:
         """Do the same for few rows and features by loops over pairs, which are faster then."""
-        n = len(phi)
-        columns, k = phi.T.copy(), np.empty(n * (n - 1) // 2)
+        columns, k = phi.T.copy(), pdist(phi, "sqeuclidean")
+        k *= -0.5
         auxiliary = np.empty(k.size) if self.keeps_auxiliary else None
-        pair_distances(columns, k)
         self.profile(k, auxiliary, own)
         put_pairs(scale, k, K, add)
 

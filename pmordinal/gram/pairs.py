@@ -63,20 +63,6 @@ def take_pairs(dK, first, k, S):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def pair_distances(columns, H):
-    """Write −½‖φ_i − φ_j‖² to the vector H, one pair i < j after the other, given φ transposed."""
-    n, start = columns.shape[1], 0
-    for i in range(n):
-        to = H[start : start + n - 1 - i]
-        to[:] = 0.0
-        for k in range(columns.shape[0]):
-            own, others = columns[k, i], columns[k, i + 1 :]
-            for j in range(to.size):
-                to[j] -= 0.5 * (own - others[j]) ** 2
-        start += to.size
-
-
 @njit(cache=True, nogil=True)
 def put_pairs(scale, k, K, is_added):
     """Write scale · k, or add it, to the lower triangle of K; k is a vector of pairs, and one on the diagonal."""
