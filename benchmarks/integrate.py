@@ -226,7 +226,7 @@ def main():
     for name in arguments.names:
         if name not in known:
             parser.error(f"there is no set {name!r}, only {', '.join(map(repr, known))}")
-    chosen = {k: v for k, v in known.items() if not arguments.names or k in arguments.names}
+    chosen = {name: known[name] for name in arguments.names or known}
     for link in ("probit", "logit"):
         warm(link)
     print(*COLUMNS, sep=",", flush=True)

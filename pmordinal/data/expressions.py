@@ -171,7 +171,7 @@ def _function(call: LazyCall, text: str) -> Any:
     name = call.callee.removeprefix("np.").removeprefix("numpy.")
     if name in FUNCTIONS and not call.kwargs:
         return FUNCTIONS[name]
-    known = [*FUNCTIONS, *STANDARDISED, "gp", "anova", "C"]
+    known = [*FUNCTIONS, *STANDARDISED, "gp", "anova", LEVELS]
     raise ValueError(
         f"formula: {text}: {call.callee} is not a function that a formula can call, which are {show(known, 40)}: "
         f"make a column of it in the table first{guess(name, known)}"

@@ -82,9 +82,10 @@ def compare_engines(
     >>> bool(table.loc["ep", "tv_max"] < 0.02)
     True
     """
+    own, others = signature(compare_engines).parameters, signature(gp_model).parameters
+    known = [*own, *(name for name in others if name not in (*own, "engine"))]
     for name in options:
-        known = signature(gp_model).parameters.keys() - {"X", "y", "engine"}
-        check_argument("compare_engines", name, [*signature(compare_engines).parameters, *known])
+        check_argument("compare_engines", name, known)
     options = {"cov_func": PAPERS, **options}
     seed = checks.one_seed(seed, random_seed)
     checks.one_of("hyper", hyper, ("own", "shared"))

@@ -72,8 +72,9 @@ def sample(
     """
     seed = checks.one_seed(seed, random_seed)
     draws = checks.integer("draws", draws, minimum=1)
+    known = _known()
     for name in options:
-        check_argument("sample", name, _known())
+        check_argument("sample", name, known)
     taken = [name for name in ("model", "return_inferencedata") if name in options]
     if taken:
         raise TypeError(f"sample does not take {taken[0]!r}: it has model and seed of its own")

@@ -11,6 +11,7 @@ from pmordinal import checks
 from pmordinal.data.lettering import caption
 from pmordinal.data.levels import show
 from pmordinal.plots.base import ACCENT, FAINT, INK, WIDTH, tidy
+from pmordinal.results.left_out import INTEGRATED
 from pmordinal.words import guessing
 
 
@@ -121,7 +122,7 @@ def _notes(table: pd.DataFrame, names: Sequence[str], trusted: np.ndarray) -> li
     if not trusted.all():
         notes.append("hollow: not converged, or draws whose k-hat is above 0.7")
     if "elpd_loo" in names and "loo_hyper" in table and table["loo_hyper"].dropna().nunique() > 1:
-        integrated = table.index[table["loo_hyper"] == "integrated"]
+        integrated = table.index[table["loo_hyper"] == INTEGRATED]
         notes.append(
             f"log score of {show(integrated, 6)}: hyperparameters are integrated out; the others hold them fixed, "
             "which scores higher: the two do not compare"
